@@ -1,0 +1,220 @@
+//! Everything that requests read, at one moment: replaced whole, never changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use protocol::json::{self, Members};
+
+use crate::model::{Group, GroupId, Key, KeyHash, Server, ServerId};
+use crate::naming;
+use crate::tool::Tool;
+use crate::view::View;
+
+/// What a server last said of itself; kept in the database so that a restart can list
+/// tools before any server has answered (P10).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Usable tools in the server's own order, without repeats.
+    pub tools: Arc<[Arc<Tool>]>,
+    /// `serverInfo.name`.
+    pub name: Option<String>,
+    /// `serverInfo.title` or `serverInfo.description`, or the first lines of `instructions`.
+    pub says: Option<String>,
+    /// `instructions`, whole.
+    pub instructions: Option<String>,
+}
+
+impl Known {
+    /// As JSON text, tools as their servers wrote them.
+    pub fn to_text(&self) -> String {
+        let mut out = b"{\"tools\":[".to_vec();
+        for (place, tool) in self.tools.iter().enumerate() {
+            if place > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(tool.text().as_bytes());
+        }
+        out.push(b']');
+        for (key, value) in
+            [("name", &self.name), ("says", &self.says), ("instructions", &self.instructions)]
+        {
+            if let Some(value) = value {
+                out.extend_from_slice(format!(",\"{key}\":").as_bytes());
+                json::write_string(value, &mut out);
+            }
+        }
+        out.push(b'}');
+        String::from_utf8(out).expect("all parts are UTF-8")
+    }
+
+    /// Reads [`Known::to_text`].
+    ///
+    /// # Errors
+    /// When the text is not such an object; tools that cannot be used are left out.
+    pub fn from_text(text: &str) -> Result<Self, json::Unexpected> {
+        let members = Members::parse(text)?;
+        let string = |key| members.get(key).and_then(json::string).map(|text| text.into_owned());
+        let tools = json::elements(members.get("tools").unwrap_or("[]"))?;
+        Ok(Self {
+            tools: tools.into_iter().filter_map(|t| Tool::parse(t).ok()).map(Arc::new).collect(),
+            name: string("name"),
+            says: string("says"),
+            instructions: string("instructions"),
+        })
+    }
+}
+
+/// A server with its tools and the names that clients call them by.
+#[derive(Debug)]
+pub struct Listed {
+    /// The operator's settings.
+    pub server: Arc<Server>,
+    /// What the server last said; empty while disabled.
+    pub known: Known,
+    /// The exposed name of each tool, in the order of `known.tools`.
+    pub exposed: Vec<Arc<str>>,
+    /// Each tool as clients list it.
+    pub(crate) json: Vec<Bytes>,
+}
+
+/// All that requests read.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    servers: Vec<Arc<Listed>>,
+    groups: Vec<Arc<View>>,
+    keys: HashMap<KeyHash, Arc<Key>>,
+}
+
+impl Catalog {
+    /// Builds the snapshot. `known` gives what each server last said.
+    pub fn build(
+        servers: Vec<Server>,
+        groups: Vec<Group>,
+        keys: Vec<Key>,
+        known: &HashMap<ServerId, Known>,
+    ) -> Self {
+        let servers = list(servers, known);
+        let groups = groups.into_iter().map(|group| Arc::new(View::new(group, &servers))).collect();
+        let keys = keys.into_iter().map(|key| (key.hash, Arc::new(key))).collect();
+        Self { servers, groups, keys }
+    }
+
+    /// Servers in registration order.
+    pub fn servers(&self) -> &[Arc<Listed>] {
+        &self.servers
+    }
+
+    /// The server of that name.
+    pub fn server(&self, name: &str) -> Option<&Arc<Listed>> {
+        self.servers.iter().find(|listed| listed.server.name == name)
+    }
+
+    /// The server of that id.
+    pub fn server_by_id(&self, id: ServerId) -> Option<&Arc<Listed>> {
+        self.servers.iter().find(|listed| listed.server.id == id)
+    }
+
+    /// Groups in creation order.
+    pub fn views(&self) -> &[Arc<View>] {
+        &self.groups
+    }
+
+    /// The group of that id.
+    pub fn view(&self, id: GroupId) -> Option<&Arc<View>> {
+        self.groups.iter().find(|view| view.group.id == id)
+    }
+
+    /// The group of that name.
+    pub fn view_by_name(&self, name: &str) -> Option<&Arc<View>> {
+        self.groups.iter().find(|view| view.group.name == name)
+    }
+
+    /// The key with that hash, revoked or not.
+    pub fn key(&self, hash: &KeyHash) -> Option<&Arc<Key>> {
+        self.keys.get(hash)
+    }
+
+    /// All keys, by id.
+    pub fn keys(&self) -> Vec<&Arc<Key>> {
+        let mut keys: Vec<_> = self.keys.values().collect();
+        keys.sort_by_key(|key| key.id);
+        keys
+    }
+
+    /// Tools whose exposed name is another than in `before`, as (server, tool, was, is).
+    /// Tools that only one of the two has are not renamed.
+    pub fn renamed_since(&self, before: &Self) -> Vec<Renamed> {
+        let mut old: HashMap<(ServerId, &str), &Arc<str>> = HashMap::new();
+        for listed in &before.servers {
+            for (tool, exposed) in listed.known.tools.iter().zip(&listed.exposed) {
+                old.insert((listed.server.id, tool.name.as_str()), exposed);
+            }
+        }
+        let mut renamed = Vec::new();
+        for listed in &self.servers {
+            for (tool, exposed) in listed.known.tools.iter().zip(&listed.exposed) {
+                match old.get(&(listed.server.id, tool.name.as_str())) {
+                    Some(was) if *was != exposed => renamed.push(Renamed {
+                        server: listed.server.name.clone(),
+                        tool: tool.name.clone(),
+                        was: was.to_string(),
+                        is: exposed.to_string(),
+                    }),
+                    _ => {}
+                }
+            }
+        }
+        renamed
+    }
+}
+
+/// One line of [`Catalog::renamed_since`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renamed {
+    /// Server name.
+    pub server: String,
+    /// The server's own name for the tool.
+    pub tool: String,
+    /// The exposed name before.
+    pub was: String,
+    /// The exposed name now.
+    pub is: String,
+}
+
+fn list(servers: Vec<Server>, known: &HashMap<ServerId, Known>) -> Vec<Arc<Listed>> {
+    let known: Vec<Known> = servers
+        .iter()
+        .map(|server| match known.get(&server.id) {
+            Some(known) if server.enabled => known.clone(),
+            _ => Known::default(),
+        })
+        .collect();
+    let pairs: Vec<(&str, &str)> = servers
+        .iter()
+        .zip(&known)
+        .flat_map(|(server, known)| {
+            known.tools.iter().map(|tool| (server.name.as_str(), tool.name.as_str()))
+        })
+        .collect();
+    let mut names = naming::expose(&pairs).into_iter().map(Arc::<str>::from);
+    let exposed: Vec<Vec<Arc<str>>> =
+        known.iter().map(|known| names.by_ref().take(known.tools.len()).collect()).collect();
+    servers
+        .into_iter()
+        .zip(known)
+        .zip(exposed)
+        .map(|((server, known), exposed)| {
+            let json = known.tools.iter().zip(&exposed).map(|(tool, name)| {
+                let mut out = Vec::with_capacity(tool.text().len() + 16);
+                tool.write_as(name, &mut out);
+                Bytes::from(out)
+            });
+            let json = json.collect();
+            Arc::new(Listed { server: Arc::new(server), known, exposed, json })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,170 @@
+//! One tool as its server described it, kept as the same JSON text.
+//!
+//! Only the members that the manager acts on are read; the rest is never re-typed
+//! (product rule P13).
+
+use std::ops::Range;
+
+use protocol::json::{self, Members};
+
+/// A tool of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// The server's own name for it, as sent upstream.
+    pub name: String,
+    /// The server's title or description, whichever explains more; empty if it gave none.
+    pub description: String,
+    /// `annotations.readOnlyHint`, false when absent.
+    pub read_only: bool,
+    /// `annotations.idempotentHint`, false when absent.
+    pub idempotent: bool,
+    /// Properties carrying `x-mcp-header`, as (property, header name).
+    pub header_params: Vec<(String, String)>,
+    text: String,
+    name_at: Range<usize>,
+}
+
+/// Why a tool cannot be offered; the rest of its server's list is unaffected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    /// Not a JSON object.
+    #[error("a tool must be a JSON object")]
+    NotAnObject,
+    /// `name` is missing or not a string.
+    #[error("a tool must have a string `name`")]
+    NoName,
+    /// The schema's `x-mcp-header` annotations break the rules (U10).
+    #[error("tool `{0}` has an invalid `x-mcp-header`: {1}")]
+    HeaderParam(String, &'static str),
+}
+
+impl Tool {
+    /// Reads one entry of a `tools/list` answer.
+    ///
+    /// A missing, `null` or empty `inputSchema` becomes `{"type":"object"}`, the least that
+    /// clients accept (SCH-03).
+    ///
+    /// # Errors
+    /// Says what makes this tool unusable; skip it and go on with the others.
+    pub fn parse(text: &str) -> Result<Self, ToolError> {
+        let text = with_schema(text)?;
+        let members = Members::parse(&text).map_err(|_| ToolError::NotAnObject)?;
+        let raw_name = members.get("name").ok_or(ToolError::NoName)?;
+        let name = json::string(raw_name).ok_or(ToolError::NoName)?.into_owned();
+        let start = offset(&text, raw_name);
+        let name_at = start..start + raw_name.len();
+        let text_of = |key| members.get(key).and_then(json::string).unwrap_or_default();
+        let description = match text_of("description") {
+            words if words.trim().is_empty() => text_of("title").into_owned(),
+            words => words.into_owned(),
+        };
+        let annotations = members.get("annotations").and_then(|raw| Members::parse(raw).ok());
+        let hint = |key| annotations.as_ref().and_then(|a| a.get(key)) == Some("true");
+        let header_params = match members.get("inputSchema") {
+            Some(schema) => protocol::param::declared(schema)
+                .map_err(|why| ToolError::HeaderParam(name.clone(), why))?,
+            None => Vec::new(),
+        };
+        let (read_only, idempotent) = (hint("readOnlyHint"), hint("idempotentHint"));
+        Ok(Self { name, description, read_only, idempotent, header_params, name_at, text })
+    }
+
+    /// The tool as the server described it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Appends the tool's JSON with `exposed` in place of its own name.
+    pub fn write_as(&self, exposed: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.text.as_bytes()[..self.name_at.start]);
+        json::write_string(exposed, out);
+        out.extend_from_slice(&self.text.as_bytes()[self.name_at.end..]);
+    }
+
+    /// The raw JSON of the input schema.
+    pub fn input_schema(&self) -> &str {
+        Members::parse(&self.text)
+            .ok()
+            .and_then(|tool| tool.borrowed("inputSchema"))
+            .unwrap_or("{}")
+    }
+
+    /// Whether a call may be sent again when its outcome is unknown (P25).
+    pub fn repeatable(&self) -> bool {
+        self.read_only || self.idempotent
+    }
+}
+
+/// The tool's text, with at least an object schema.
+fn with_schema(text: &str) -> Result<String, ToolError> {
+    let mut members = Members::parse(text).map_err(|_| ToolError::NotAnObject)?;
+    let repaired = match members.get("inputSchema") {
+        None | Some("null") => r#"{"type":"object"}"#.to_owned(),
+        Some(schema) => match Members::parse(schema) {
+            Ok(schema) if schema.get("type").is_none() => {
+                let mut schema = schema;
+                schema.set("type", r#""object""#);
+                schema.to_text()
+            }
+            _ => return Ok(text.trim().to_owned()),
+        },
+    };
+    members.set("inputSchema", &repaired);
+    Ok(members.to_text())
+}
+
+/// Where `part`, a slice of `whole`, starts.
+fn offset(whole: &str, part: &str) -> usize {
+    part.as_ptr() as usize - whole.as_ptr() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tool;
+
+    fn check(text: &str, listed: &str) {
+        let tool = Tool::parse(text).expect("a usable tool");
+        let mut out = Vec::new();
+        tool.write_as("s__x", &mut out);
+        assert_eq!(String::from_utf8(out).expect("UTF-8"), listed);
+    }
+
+    #[test]
+    fn res_02_every_field_survives_but_the_name() {
+        check(
+            r#"{"x-new":1e400,"name":"x","title":"X","annotations":{"readOnlyHint":true,"z":0},"inputSchema":{"type":"object","$defs":{}},"_meta":{"a":[1]}}"#,
+            r#"{"x-new":1e400,"name":"s__x","title":"X","annotations":{"readOnlyHint":true,"z":0},"inputSchema":{"type":"object","$defs":{}},"_meta":{"a":[1]}}"#,
+        );
+    }
+
+    #[test]
+    fn sch_03_schemas_gain_at_least_a_type() {
+        let object = r#"{"name":"s__x","inputSchema":{"type":"object"}}"#;
+        check(r#"{"name":"x"}"#, object);
+        check(r#"{"name":"x","inputSchema":null}"#, object);
+        check(r#"{"name":"x","inputSchema":{}}"#, object);
+        check(
+            r#"{"name":"x","inputSchema":{"$schema":"s"}}"#,
+            r#"{"name":"s__x","inputSchema":{"$schema":"s","type":"object"}}"#,
+        );
+        check(
+            r#"{"name":"x","inputSchema":{"type":["object"]}}"#,
+            r#"{"name":"s__x","inputSchema":{"type":["object"]}}"#,
+        );
+    }
+
+    #[test]
+    fn annotations_are_read() {
+        let tool = Tool::parse(
+            r#"{"name":"x","annotations":{"readOnlyHint":true,"idempotentHint":false}}"#,
+        );
+        let tool = tool.expect("a usable tool");
+        assert!(tool.read_only && !tool.idempotent && tool.repeatable());
+    }
+
+    #[test]
+    fn unusable_tools_are_named() {
+        assert!(Tool::parse("[]").is_err());
+        assert!(Tool::parse(r#"{"name":5}"#).is_err());
+    }
+}

@@ -1,0 +1,211 @@
+//! What changes between a client of one era and a server of another (protocol table §6).
+//!
+//! Everything else passes as the same text. The era of each side is a value; no other
+//! module decides by it.
+
+use crate::json::Members;
+use crate::meta::{self, RequestMeta};
+use crate::version::Era;
+
+/// What the manager tells its servers it can do as a client. Sampling, elicitation and
+/// roots are not bridged, so they are not declared (U24).
+pub const CAPABILITIES: &str = "{}";
+
+/// What a call becomes on its way to a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The client's `params`, raw.
+    pub params: Option<&'a str>,
+    /// Our own progress token, raw; given only when the client gave one (U18, BID-01).
+    pub progress_token: Option<&'a str>,
+    /// The level of log messages that the client wants; set only for a modern server.
+    pub log_level: Option<&'a str>,
+    /// Raw `clientInfo` of ours.
+    pub client_info: &'a str,
+}
+
+impl Call<'_> {
+    /// The `params` for a server of `era`, with `name` in place of the exposed name.
+    pub fn params(&self, name: &str, meta: &RequestMeta<'_>, era: Era) -> String {
+        let mut params = self.params.and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
+        params.set("name", &crate::json::quoted(name));
+        if matches!(params.get("arguments"), None | Some("null")) {
+            params.set("arguments", "{}");
+        }
+        let mut members =
+            meta.rest.as_deref().and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
+        if let Some(token) = self.progress_token {
+            members.set("progressToken", token);
+        }
+        if era == Era::Modern {
+            meta::for_modern_server(&mut members, CAPABILITIES, self.client_info);
+            if let Some(level) = self.log_level {
+                meta::set_log_level(&mut members, level);
+            }
+        }
+        if members.is_empty() {
+            params.remove("_meta");
+        } else {
+            params.set("_meta", &members.to_text());
+        }
+        params.to_text()
+    }
+}
+
+/// A server's result as a client of `to` should read it. `None` means: as it is.
+///
+/// `server_info` is our own name, which a modern client finds in each result (F70).
+pub fn result(raw: &str, from: Era, to: Era, server_info: &str) -> Option<String> {
+    if (from, to) == (Era::Legacy, Era::Legacy) {
+        return None;
+    }
+    let mut result = Members::parse(raw).ok()?;
+    let mut meta_members = Members::default();
+    let meta_text = result.get("_meta").map(str::to_owned);
+    if let Some(members) = meta_text.as_deref().and_then(|raw| Members::parse(raw).ok()) {
+        meta_members = members;
+    }
+    match to {
+        Era::Modern => {
+            if result.get("resultType").is_none() {
+                result.set("resultType", "\"complete\"");
+            }
+            meta_members.set(meta::SERVER_INFO, server_info);
+        }
+        Era::Legacy => {
+            for key in ["resultType", "ttlMs", "cacheScope"] {
+                result.remove(key);
+            }
+            meta_members.remove(meta::SERVER_INFO);
+        }
+    }
+    if meta_members.is_empty() {
+        result.remove("_meta");
+    } else {
+        result.set("_meta", &meta_members.to_text());
+    }
+    Some(result.to_text())
+}
+
+/// A result of our own for a client of `era`: legacy as given, modern with its envelope.
+pub fn own_result(raw: &str, era: Era, server_info: &str) -> String {
+    result(raw, Era::Legacy, era, server_info).unwrap_or_else(|| raw.to_owned())
+}
+
+/// A server's error object as a client of `to` should read it (A10, F13). `None`: as it is.
+pub fn error(raw: &str, to: Era) -> Option<String> {
+    if to == Era::Legacy {
+        return None;
+    }
+    let code = crate::codes::code_of(raw);
+    if code != -32002 && code != -32042 {
+        return None;
+    }
+    let mut members = Members::parse(raw).ok()?;
+    members.set("code", &crate::codes::INVALID_PARAMS.to_string());
+    Some(members.to_text())
+}
+
+/// A notification's `params` with another progress token.
+pub fn progress(params: &str, token: &str) -> Option<String> {
+    let mut members = Members::parse(params).ok()?;
+    members.get("progressToken")?;
+    members.set("progressToken", token);
+    Some(members.to_text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Call, error, progress, result};
+    use crate::meta::RequestMeta;
+    use crate::version::Era;
+
+    const INFO: &str = r#"{"name":"m","version":"1"}"#;
+
+    fn sent(params: &str, token: Option<&str>, era: Era) -> String {
+        let meta = RequestMeta::of(Some(params));
+        let call = Call {
+            params: Some(params),
+            progress_token: token,
+            log_level: meta.log_level.as_deref(),
+            client_info: INFO,
+        };
+        call.params("own", &meta, era)
+    }
+
+    #[test]
+    fn arg_07_arguments_default_to_an_object() {
+        assert_eq!(
+            sent(r#"{"name":"s__own"}"#, None, Era::Legacy),
+            r#"{"name":"own","arguments":{}}"#
+        );
+        assert_eq!(
+            sent(r#"{"name":"x","arguments":null}"#, None, Era::Legacy),
+            r#"{"name":"own","arguments":{}}"#
+        );
+    }
+
+    #[test]
+    fn arguments_are_not_touched() {
+        let odd = r#"{"a" : 1e400,"b":[ 1 ]}"#;
+        assert_eq!(
+            sent(&format!(r#"{{"arguments":{odd},"name":"x"}}"#), None, Era::Legacy),
+            format!(r#"{{"arguments":{odd},"name":"own"}}"#)
+        );
+    }
+
+    #[test]
+    fn a12_hop_keys_stay_here_and_tracing_travels() {
+        let params = r#"{"name":"x","arguments":{},"_meta":{"progressToken":1,"traceparent":"t","io.modelcontextprotocol/logLevel":"info"}}"#;
+        assert_eq!(
+            sent(params, Some("\"p9\""), Era::Legacy),
+            r#"{"name":"own","arguments":{},"_meta":{"traceparent":"t","progressToken":"p9"}}"#
+        );
+        assert_eq!(
+            sent(params, None, Era::Modern),
+            r#"{"name":"own","arguments":{},"_meta":{"traceparent":"t","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"m","version":"1"},"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info"}}"#
+        );
+    }
+
+    #[test]
+    fn results_two_by_two() {
+        let legacy = r#"{"content":[],"structuredContent":{"n":1e999}}"#;
+        let modern = r#"{"resultType":"complete","content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"up"},"k":1}}"#;
+        assert_eq!(result(legacy, Era::Legacy, Era::Legacy, INFO), None);
+        assert_eq!(
+            result(legacy, Era::Legacy, Era::Modern, INFO).as_deref(),
+            Some(
+                r#"{"content":[],"structuredContent":{"n":1e999},"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"1"}}}"#
+            )
+        );
+        assert_eq!(
+            result(modern, Era::Modern, Era::Legacy, INFO).as_deref(),
+            Some(r#"{"content":[],"_meta":{"k":1}}"#)
+        );
+        assert_eq!(
+            result(modern, Era::Modern, Era::Modern, INFO).as_deref(),
+            Some(
+                r#"{"resultType":"complete","content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"1"},"k":1}}"#
+            )
+        );
+    }
+
+    #[test]
+    fn res_06_codes_are_kept_but_for_those_a_modern_client_must_not_see() {
+        assert_eq!(error(r#"{"code":-32063,"message":"m","data":1}"#, Era::Modern), None);
+        assert_eq!(error(r#"{"code":-32002,"message":"m"}"#, Era::Legacy), None);
+        assert_eq!(
+            error(r#"{"code":-32002,"message":"m","data":1}"#, Era::Modern).as_deref(),
+            Some(r#"{"code":-32602,"message":"m","data":1}"#)
+        );
+    }
+
+    #[test]
+    fn bid_01_progress_tokens_are_swapped() {
+        assert_eq!(
+            progress(r#"{"progressToken":"p1","progress":1}"#, "7").as_deref(),
+            Some(r#"{"progressToken":7,"progress":1}"#)
+        );
+        assert_eq!(progress(r#"{"progress":1}"#, "7"), None);
+    }
+}

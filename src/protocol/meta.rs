@@ -1,0 +1,113 @@
+//! The `_meta` of a request: what belongs to one hop, and what travels on (A12, F61).
+
+use std::borrow::Cow;
+
+use crate::json::{self, Members};
+
+/// Prefix of the keys that the specification reserves for itself.
+const MCP: &str = "io.modelcontextprotocol/";
+
+/// Keys that mean something between two peers only.
+const HOP: [&str; 7] = [
+    "progressToken",
+    "io.modelcontextprotocol/protocolVersion",
+    "io.modelcontextprotocol/clientInfo",
+    "io.modelcontextprotocol/clientCapabilities",
+    "io.modelcontextprotocol/logLevel",
+    "io.modelcontextprotocol/subscriptionId",
+    "io.modelcontextprotocol/serverInfo",
+];
+
+/// The `_meta` key of a server's name in results.
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+/// The `_meta` key that ties a message to a `subscriptions/listen` request.
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// What a request's `_meta` says about this hop; raw JSON borrowed from the request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestMeta<'a> {
+    /// Present means: a request of the modern era.
+    pub version: Option<Cow<'a, str>>,
+    /// Raw object.
+    pub capabilities: Option<&'a str>,
+    /// Raw object.
+    pub client_info: Option<&'a str>,
+    /// Lowest level of log message wanted during this request.
+    pub log_level: Option<Cow<'a, str>>,
+    /// Raw string or integer; wanted back in progress notifications.
+    pub progress_token: Option<&'a str>,
+    /// Members that travel on, as raw `_meta` object text; `None` when there are none.
+    pub rest: Option<String>,
+}
+
+impl<'a> RequestMeta<'a> {
+    /// Reads `params._meta`. Absent or odd parts are simply absent.
+    pub fn of(params: Option<&'a str>) -> Self {
+        let Some(params) = params.and_then(|raw| Members::parse(raw).ok()) else {
+            return Self::default();
+        };
+        let Some(mut members) = params.borrowed("_meta").and_then(|raw| Members::parse(raw).ok())
+        else {
+            return Self::default();
+        };
+        let text = |key: &str| members.borrowed(&format!("{MCP}{key}")).and_then(json::string);
+        let object =
+            |key: &str| members.borrowed(&format!("{MCP}{key}")).filter(|raw| raw.starts_with('{'));
+        let mut meta = Self {
+            version: text("protocolVersion"),
+            capabilities: object("clientCapabilities"),
+            client_info: object("clientInfo"),
+            log_level: text("logLevel"),
+            progress_token: members.borrowed("progressToken").filter(|raw| *raw != "null"),
+            rest: None,
+        };
+        members.retain(|key| !HOP.contains(&key));
+        meta.rest = (!members.is_empty()).then(|| members.to_text());
+        meta
+    }
+}
+
+/// The severity of a log level, 0 (`debug`) to 7 (`emergency`); `None` for another word.
+pub fn severity(level: &str) -> Option<u8> {
+    const LEVELS: [&str; 8] =
+        ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+    LEVELS.iter().position(|known| *known == level).map(|place| place as u8)
+}
+
+/// The `_meta` members that a request to a modern server must carry (U12).
+pub fn for_modern_server(meta: &mut Members<'_>, capabilities: &str, client_info: &str) {
+    let version = json::quoted(crate::Version::V2026_07_28.as_str());
+    meta.set(&format!("{MCP}protocolVersion"), &version);
+    meta.set(&format!("{MCP}clientInfo"), client_info);
+    meta.set(&format!("{MCP}clientCapabilities"), capabilities);
+}
+
+/// Sets the level of log messages wanted from a modern server.
+pub fn set_log_level(meta: &mut Members<'_>, level: &str) {
+    meta.set(&format!("{MCP}logLevel"), &json::quoted(level));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RequestMeta;
+
+    #[test]
+    fn hop_keys_are_read_and_the_rest_travels() {
+        let params = r#"{"name":"x","_meta":{"progressToken":7,"traceparent":"00-1","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#;
+        let meta = RequestMeta::of(Some(params));
+        assert_eq!(meta.version.as_deref(), Some("2026-07-28"));
+        assert_eq!(meta.progress_token, Some("7"));
+        assert_eq!(meta.capabilities, Some("{}"));
+        assert_eq!(meta.rest.as_deref(), Some(r#"{"traceparent":"00-1"}"#));
+    }
+
+    #[test]
+    fn odd_meta_is_no_meta() {
+        for params in
+            [None, Some("{}"), Some(r#"{"_meta":5}"#), Some(r#"{"_meta":{"progressToken":null}}"#)]
+        {
+            assert_eq!(RequestMeta::of(params), RequestMeta::default());
+        }
+    }
+}
