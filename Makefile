@@ -1,0 +1,30 @@
+# One word per chore. Each line here works without make, too.
+
+.PHONY: help demo test load lint setup
+
+help: ## This list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+demo: ## Build the manager and show it at work with servers of its own
+	tests/setup.sh build
+	cargo build --release --bin mcp-manager
+	target/release/mcp-manager demo
+
+test: setup ## Install what the tests need and run every one of them
+	cargo nextest run --workspace
+	cargo test --workspace --doc --quiet
+
+load: ## Measure the manager under load and write the report
+	tests/setup.sh load
+	cargo build --release --bin mcp-manager
+	cargo build --release --package mcpm-loadtest
+	target/release/mcpm-loadtest report --gateway target/release/mcp-manager
+
+lint: ## Format, clippy, and cargo-deny where it is installed
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
+	else echo "cargo-deny is not installed: licences and banned crates were not checked (cargo install --locked cargo-deny)"; fi
+
+setup: ## Install what the tests need: real MCP clients and servers, nextest
+	tests/setup.sh test
