@@ -1,8 +1,8 @@
 //! What survives a restart: groups, servers, keys, last known catalogs, usage and audit, in
 //! one SQLite file behind one writer thread. No type of the database's library leaves here.
 //!
-//! Reading order: [`handle`] (the face), [`model`] (what goes in and out), [`error`], then
-//! [`writer`] (the thread), [`change`] (what a write does), [`read`] and [`schema`].
+//! Reading order: `handle` (the face), `model` (what goes in and out), `error`, then `writer`
+//! (the thread), `change` (what a write does), `read`, `usage` and `schema`.
 
 mod change;
 mod error;
