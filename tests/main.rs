@@ -1,0 +1,8 @@
+//! The manager from outside: the real binary on a real socket, real MCP servers behind it and real
+//! MCP clients in front. Nothing here calls a function of the manager.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there and say where")]
+
+mod behaviour;
+mod real_clients;
+mod real_servers;
+mod support;
