@@ -76,7 +76,11 @@ stamped() {
 node_packages() {
   local name=node-${1//\//-}
   stamped "$name" "$1/node_modules" "$1/package.json" "$1/package-lock.json" -- \
-    npm ci --prefix "$1" --ignore-scripts --no-audit --no-fund --loglevel=error
+    npm_ci "$1"
+}
+
+npm_ci() { # FOLDER
+  npm ci --prefix "$1" --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
 }
 
 python_packages() { # NAME REQUIREMENTS
@@ -88,7 +92,8 @@ python_packages() { # NAME REQUIREMENTS
 make_environment() { # DIRECTORY REQUIREMENTS PYTHON-VERSION
   rm -rf "$1"
   python3 -m venv "$1"
-  "$1/bin/pip" install --quiet --disable-pip-version-check --requirement "$2"
+  # Each module is compiled when it is first used: most never are.
+  "$1/bin/pip" install --quiet --no-compile --disable-pip-version-check --requirement "$2"
 }
 
 # The tests run every JavaScript program with this one Node.js, whatever the system has.
