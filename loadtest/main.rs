@@ -1,1 +1,46 @@
-fn main(){}
+//! Measures what the manager costs: against calling a server directly, and against Pingora passing
+//! bytes through. Everything it needs comes with it: a server, a baseline and a load generator.
+//!
+//! - `report` ([`report`]): the whole comparison as a table, with every process started and stopped here
+//! - `gen` ([`load`], [`sessions`], [`wire`]): one load against one endpoint, as JSON
+//! - `toy` ([`toy`]): the MCP server behind everything, cheap enough not to be the limit
+//! - `raw` ([`raw`]): Pingora without an MCP thought in it
+
+mod limits;
+mod load;
+mod raw;
+mod report;
+mod sessions;
+mod toy;
+mod wire;
+
+use clap::{Parser, Subcommand};
+
+/// Load generator and comparison for MCP-Manager.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve a fast toy MCP server on 127.0.0.1.
+    Toy(toy::Args),
+    /// Pass everything through to another loopback port with bare Pingora.
+    Raw(raw::Args),
+    /// Load one endpoint and print one JSON object.
+    Gen(load::Args),
+    /// Compare direct, baseline and gateway, and print a Markdown table.
+    Report(report::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Toy(args) => toy::main(&args),
+        Command::Raw(args) => raw::main(&args),
+        Command::Gen(args) => load::main(&args),
+        Command::Report(args) => report::main(&args),
+    }
+}
