@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use protocol::json::{self, Members};
 
-use crate::model::{Group, GroupId, Key, KeyHash, Server, ServerId};
+use crate::model::{Group, GroupId, Key, KeyHash, KeyId, Server, ServerId};
 use crate::naming;
 use crate::tool::Tool;
 use crate::view::View;
@@ -133,6 +133,11 @@ impl Catalog {
     /// The key with that hash, revoked or not.
     pub fn key(&self, hash: &KeyHash) -> Option<&Arc<Key>> {
         self.keys.get(hash)
+    }
+
+    /// The key of that id, revoked or not.
+    pub fn key_by_id(&self, id: KeyId) -> Option<&Arc<Key>> {
+        self.keys.values().find(|key| key.id == id)
     }
 
     /// All keys, by id.

@@ -1,1 +1,22 @@
-//! gateway
+//! The use cases: everything that apps (by `filters`) and people (by `admin`) may ask.
+//!
+//! Reading order: [`core`] (what there is, and how it changes) → [`access`] (who asks) →
+//! [`conversation`] (legacy sessions) → [`call`] (one tool call, start to end) → [`words`]
+//! (what a model is told when a call fails) → [`manage`] (the use cases of people) →
+//! [`metrics`].
+
+mod access;
+mod call;
+mod conversation;
+mod core;
+mod keeper;
+pub mod manage;
+mod metrics;
+mod seal;
+mod words;
+
+pub use access::{Caller, Denied};
+pub use call::{Asked, Reply, Running, Step};
+pub use conversation::Conversation;
+pub use core::{Gateway, Options, StartError};
+pub use metrics::{Metrics, Phase};

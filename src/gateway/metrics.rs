@@ -162,14 +162,10 @@ impl Metrics {
         self.servers.reconnects.with_label_values(&[server, cause]).inc();
     }
 
-    /// Counts a conversation in.
-    pub fn session_opened(&self, era: &'static str) {
-        self.apps.sessions.with_label_values(&[era]).inc();
-    }
-
-    /// Counts a conversation out.
-    pub fn session_closed(&self, era: &'static str) {
-        self.apps.sessions.with_label_values(&[era]).dec();
+    /// Says how many conversations of an era are in memory.
+    pub fn client_sessions(&self, era: &'static str, count: usize) {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        self.apps.sessions.with_label_values(&[era]).set(count);
     }
 
     /// Counts a request that was not let in.

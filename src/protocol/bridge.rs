@@ -4,7 +4,7 @@
 //! module decides by it.
 
 use crate::json::Members;
-use crate::meta::{self, RequestMeta};
+use crate::meta;
 use crate::version::Era;
 
 /// What the manager tells its servers it can do as a client. Sampling, elicitation and
@@ -25,15 +25,15 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// The `params` for a server of `era`, with `name` in place of the exposed name.
-    pub fn params(&self, name: &str, meta: &RequestMeta<'_>, era: Era) -> String {
+    /// The `params` for a server of `era`, with `name` in place of the exposed name. `rest`
+    /// is what of the client's `_meta` travels on.
+    pub fn params(&self, name: &str, rest: Option<&str>, era: Era) -> String {
         let mut params = self.params.and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
         params.set("name", &crate::json::quoted(name));
         if matches!(params.get("arguments"), None | Some("null")) {
             params.set("arguments", "{}");
         }
-        let mut members =
-            meta.rest.as_deref().and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
+        let mut members = rest.and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
         if let Some(token) = self.progress_token {
             members.set("progressToken", token);
         }
@@ -130,7 +130,7 @@ mod tests {
             log_level: meta.log_level.as_deref(),
             client_info: INFO,
         };
-        call.params("own", &meta, era)
+        call.params("own", meta.rest.as_deref(), era)
     }
 
     #[test]

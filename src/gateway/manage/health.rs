@@ -34,6 +34,7 @@ impl Gateway {
             let sessions = status.map_or(0, |status| status.sessions);
             self.metrics.server(&listed.server.name, up, sessions);
         }
+        self.metrics.client_sessions("legacy", self.conversations.count());
         self.metrics.gather()
     }
 }

@@ -197,7 +197,7 @@ impl Gateway {
             Some(name) => check::name(&name)?,
             None => "test".to_owned(),
         };
-        let tested = upstream::test(&server).await;
+        let tested = self.upstreams.test(&server).await;
         Ok(tested
             .map(|tested| Tested { tools: tested.tools, server: tested.name })
             .map_err(|failure| failure.to_string()))

@@ -17,6 +17,13 @@ use crate::Gateway;
 #[derive(Debug, Default)]
 pub struct Writes(Mutex<()>);
 
+impl Writes {
+    /// Waits for the turn; it lasts until the guard is dropped.
+    pub(crate) async fn wait(&self) -> MutexGuard<'_, ()> {
+        self.0.lock().await
+    }
+}
+
 /// The state as it is, and the changes decided so far.
 pub(super) struct Turn<'a> {
     gateway: &'a Gateway,
@@ -31,7 +38,7 @@ pub(super) struct Turn<'a> {
 impl Gateway {
     /// Waits for the turn and reads the state.
     pub(super) async fn turn(&self) -> Result<Turn<'_>, Error> {
-        let turn = self.writes.0.lock().await;
+        let turn = self.writes.wait().await;
         let state = self.store.load().await?;
         let now = jiff::Timestamp::now().as_second();
         Ok(Turn { gateway: self, state, now, changes: Vec::new(), _turn: turn })

@@ -1,0 +1,312 @@
+//! One tool call, start to end: which tool is meant, on whose session it runs, what is
+//! passed on under way, and how it is booked.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use catalog::{Server, Tool};
+use protocol::meta::{self, RequestMeta};
+use protocol::{Era, bridge, codes, json, message, param};
+use store::{Behind, Outcome};
+use upstream::{Answer, Call, Event, Failure, Notice, Owner, Recipe, Request, State, Wants};
+
+use crate::access::Caller;
+use crate::core::Gateway;
+use crate::words;
+
+/// `clientInfo` of ours towards modern servers.
+const CLIENT_INFO: &str =
+    concat!(r#"{"name":"mcp-manager","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
+
+/// A call as a client asked for it.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// Who asks.
+    pub caller: Caller,
+    /// The client's era.
+    pub era: Era,
+    /// The name that the client called.
+    pub name: &'a str,
+    /// Raw `params`.
+    pub params: Option<&'a str>,
+    /// Raw `params.arguments`; an object, or nothing.
+    pub arguments: Option<&'a str>,
+    /// Read from `params._meta`.
+    pub meta: &'a RequestMeta<'a>,
+    /// Lowest severity of log messages to pass on; `None` passes none.
+    pub log_level: Option<u8>,
+}
+
+/// How a call ended, for the client.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// Raw result, already in the form of the client's era.
+    Result(Bytes),
+    /// Raw error object, likewise.
+    Error(String),
+}
+
+/// What comes next of a running call.
+#[derive(Debug)]
+pub enum Step {
+    /// A notification for the client, complete.
+    Notice(String),
+    /// The end.
+    Done(Reply),
+}
+
+/// A call under way. Dropped before its end, it is booked as cancelled.
+pub struct Running {
+    gateway: Arc<Gateway>,
+    call: Option<Call>,
+    caller: Caller,
+    era: Era,
+    server: Arc<Server>,
+    tool: Arc<Tool>,
+    exposed: Arc<str>,
+    /// The client's own progress token, raw; without one no progress is passed on (BID-01).
+    progress_token: Option<String>,
+    log_level: Option<u8>,
+    started: Instant,
+    booked: bool,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("tool", &self.exposed).finish_non_exhaustive()
+    }
+}
+
+/// How the call is made for a server of either era.
+struct ToolCall {
+    tool: Arc<Tool>,
+    params: Option<String>,
+    arguments: Option<String>,
+    rest: Option<String>,
+    log_level: Option<String>,
+    wants_progress: bool,
+}
+
+impl Recipe for ToolCall {
+    fn make(&self, wants: &Wants) -> Request {
+        let call = bridge::Call {
+            params: self.params.as_deref(),
+            progress_token: self.wants_progress.then_some(wants.token.as_str()),
+            log_level: self.log_level.as_deref(),
+            client_info: CLIENT_INFO,
+        };
+        let headers = match wants.era {
+            Era::Modern => param::build(&self.tool.header_params, self.arguments.as_deref()),
+            Era::Legacy => Vec::new(),
+        };
+        Request {
+            method: "tools/call",
+            params: call.params(&self.tool.name, self.rest.as_deref(), wants.era),
+            name: Some(self.tool.name.clone()),
+            headers,
+            repeatable: self.tool.repeatable(),
+        }
+    }
+}
+
+impl Gateway {
+    /// Starts a call, or answers at once why there is none.
+    ///
+    /// # Errors
+    /// The answer for the client: unknown tool, server down, not sent.
+    pub async fn call(self: &Arc<Self>, asked: &Asked<'_>) -> Result<Running, Reply> {
+        let unknown = || self.unknown(asked);
+        let view = self.view(&asked.caller).ok_or_else(unknown)?;
+        let found = view.resolve(asked.name).ok_or_else(unknown)?;
+        let mut running = Running {
+            gateway: self.clone(),
+            call: None,
+            caller: asked.caller,
+            era: asked.era,
+            server: found.server.clone(),
+            tool: found.tool.clone(),
+            exposed: found.exposed.clone(),
+            progress_token: asked.meta.progress_token.map(str::to_owned),
+            log_level: asked.log_level,
+            started: Instant::now(),
+            booked: false,
+        };
+        let recipe = ToolCall {
+            tool: found.tool.clone(),
+            params: asked.params.map(str::to_owned),
+            arguments: asked.arguments.map(str::to_owned),
+            rest: asked.meta.rest.clone(),
+            log_level: asked.meta.log_level.as_deref().map(str::to_owned),
+            wants_progress: running.progress_token.is_some(),
+        };
+        match running.begin(Arc::new(recipe)).await {
+            Ok(call) => {
+                running.call = Some(call);
+                Ok(running)
+            }
+            Err(text) => Err(running.end(Outcome::Failed, &words::error_result(&text))),
+        }
+    }
+
+    /// A name that leads nowhere is an error of the protocol for modern clients; older ones
+    /// get a result that a model can act on (P53).
+    fn unknown(&self, asked: &Asked<'_>) -> Reply {
+        let text = words::unknown_tool(asked.name);
+        match asked.era {
+            Era::Modern => Reply::Error(codes::error(codes::INVALID_PARAMS, &text, None)),
+            Era::Legacy => Reply::Result(words::error_result(&text).into()),
+        }
+    }
+}
+
+impl Running {
+    /// The header parameters that the listed tool asks modern clients to repeat (F67).
+    pub fn header_params(&self) -> &[(String, String)] {
+        &self.tool.header_params
+    }
+
+    /// Waits for what comes next. Not cancel-safe: keep the future until it is done.
+    pub async fn next(&mut self) -> Step {
+        loop {
+            let Some(call) = &mut self.call else {
+                return Step::Done(self.end(Outcome::Failed, &words::error_result("no call")));
+            };
+            match call.next().await {
+                Ok(Event::Notice(notice)) => {
+                    if let Some(notice) = self.pass_on(&notice) {
+                        return Step::Notice(notice);
+                    }
+                }
+                Ok(Event::Answer(answer)) => return Step::Done(self.answered(&answer)),
+                Err(failure) => return Step::Done(self.failed(&failure)),
+            }
+        }
+    }
+
+    /// Ends the call at the client's wish; the server is told.
+    pub async fn cancel(mut self) {
+        if let Some(call) = self.call.take() {
+            self.book(Outcome::Cancelled);
+            call.cancel().await;
+        }
+    }
+
+    /// Lets the call run on without anybody waiting for its result, as a legacy client that
+    /// lost its connection expects (F35).
+    pub fn run_on(mut self) {
+        tokio::spawn(async move { while let Step::Notice(_) = self.next().await {} });
+    }
+
+    async fn begin(&self, recipe: Arc<dyn Recipe>) -> Result<Call, String> {
+        let name = &self.server.name;
+        let Some(upstream) = self.gateway.upstreams.get(self.server.id) else {
+            return Err(format!("Server `{name}` was removed; nothing was run."));
+        };
+        let mut status = upstream.status();
+        if status.state == State::Connecting {
+            upstream.settled().await;
+            status = upstream.status();
+        }
+        if status.state != State::Connected {
+            return Err(words::down(name, &status, upstream.failure().as_ref()));
+        }
+        let owner = match self.caller.key {
+            Some(key) if !self.server.shared => Owner::Key(key),
+            _ => Owner::Group(self.caller.group),
+        };
+        upstream
+            .call(owner, recipe)
+            .await
+            .map_err(|failure| words::failed(&self.tool, name, &failure))
+    }
+
+    fn answered(&mut self, answer: &Answer) -> Reply {
+        let from = self.call.as_ref().map_or(Era::Legacy, Call::era);
+        if answer.is_error {
+            self.book(Outcome::Failed);
+            let error = bridge::error(answer.text(), self.era);
+            return Reply::Error(error.unwrap_or_else(|| answer.text().to_owned()));
+        }
+        self.book(if says_error(answer) { Outcome::ToolError } else { Outcome::Ok });
+        let info = self.gateway.own_info();
+        match bridge::result(answer.text(), from, self.era, info) {
+            Some(changed) => Reply::Result(changed.into()),
+            None => Reply::Result(answer.bytes()),
+        }
+    }
+
+    fn failed(&mut self, failure: &Failure) -> Reply {
+        tracing::info!(server = self.server.name, tool = self.tool.name, %failure, "call failed");
+        let outcome = match failure {
+            Failure::Timeout(_) => Outcome::Timeout,
+            _ => Outcome::Failed,
+        };
+        let text = words::failed(&self.tool, &self.server.name, failure);
+        let reply = self.end(outcome, &words::error_result(&text));
+        if let (Failure::Timeout(_), Some(call)) = (failure, self.call.take()) {
+            tokio::spawn(call.cancel());
+        }
+        reply
+    }
+
+    /// A notification of the server as the client should see it, if it should.
+    fn pass_on(&self, notice: &Notice) -> Option<String> {
+        match notice.method.as_str() {
+            "notifications/progress" => {
+                let token = self.progress_token.as_deref()?;
+                let params = bridge::progress(notice.params.as_deref()?, token)?;
+                Some(message::notification("notifications/progress", Some(&params)))
+            }
+            "notifications/message" => {
+                let params = notice.params.as_deref()?;
+                let members = json::Members::parse(params).ok()?;
+                let level = members.get("level").and_then(json::string)?;
+                (meta::severity(&level)? >= self.log_level?)
+                    .then(|| message::notification("notifications/message", Some(params)))
+            }
+            "notifications/tools/list_changed" => {
+                if let Some(upstream) = self.gateway.upstreams.get(self.server.id) {
+                    upstream.changed();
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn end(&mut self, outcome: Outcome, result: &str) -> Reply {
+        self.book(outcome);
+        Reply::Result(bridge::own_result(result, self.era, self.gateway.own_info()).into())
+    }
+
+    fn book(&mut self, outcome: Outcome) {
+        if std::mem::replace(&mut self.booked, true) {
+            return;
+        }
+        let latency: Duration = self.started.elapsed();
+        self.gateway.metrics.call(&self.exposed, outcome, latency);
+        self.gateway.store.behind(Behind::Usage {
+            key: self.caller.key,
+            server: self.server.id,
+            tool: self.tool.name.clone(),
+            outcome,
+            latency,
+            at_ms: jiff::Timestamp::now().as_millisecond(),
+        });
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.book(Outcome::Cancelled);
+    }
+}
+
+/// Whether a result says `isError: true`. Looked for in the text first, so that the many
+/// results that do not are not read again.
+fn says_error(answer: &Answer) -> bool {
+    let text = answer.text();
+    text.contains("\"isError\"")
+        && json::Members::parse(text).is_ok_and(|result| result.get("isError") == Some("true"))
+}

@@ -1,0 +1,205 @@
+//! One legacy client's run of work: what its session id leads to.
+//!
+//! The id itself says whose it is and which version was agreed on ([`crate::seal`]); what
+//! is kept here is only what a running conversation needs, and comes back empty after a
+//! restart.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use protocol::Version;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::Caller;
+use crate::core::Gateway;
+use crate::seal::{Sealed, Sealer};
+
+/// A conversation without a request or an open stream for this long leaves memory; its id
+/// stays good.
+const IDLE_SECONDS: i64 = 1800;
+
+/// Ended sessions remembered, so that their ids are answered with 404.
+const ENDED: usize = 100_000;
+
+/// A legacy session.
+#[derive(Debug)]
+pub struct Conversation {
+    /// `Mcp-Session-Id`.
+    pub id: String,
+    /// The version that `initialize` agreed on.
+    pub version: Version,
+    /// Whose it is.
+    pub caller: Caller,
+    /// Cancelled when the session ends, for whatever reason.
+    pub ended: CancellationToken,
+    calls: Mutex<HashMap<String, CancellationToken>>,
+    listed: AtomicU64,
+    log_level: AtomicU8,
+    used: AtomicI64,
+}
+
+/// A call of a conversation that can be cancelled by its id until this is dropped.
+#[derive(Debug)]
+pub struct Cancellable {
+    conversation: Arc<Conversation>,
+    id: String,
+    /// Cancelled when the client says so.
+    pub cancelled: CancellationToken,
+}
+
+/// All running conversations.
+pub(crate) struct Conversations {
+    sealer: Sealer,
+    running: Mutex<Running>,
+}
+
+#[derive(Default)]
+struct Running {
+    by_nonce: HashMap<u64, Arc<Conversation>>,
+    ended: HashSet<u64>,
+}
+
+impl Conversations {
+    pub(crate) fn new(sealer: Sealer) -> Self {
+        Self { sealer, running: Mutex::default() }
+    }
+
+    /// Ends conversations whose caller does not pass.
+    pub(crate) fn retain(&self, keep: impl Fn(&Caller) -> bool) {
+        self.running().by_nonce.retain(|_, conversation| {
+            let keep = keep(&conversation.caller);
+            if !keep {
+                conversation.ended.cancel();
+            }
+            keep
+        });
+    }
+
+    /// How many are in memory.
+    pub(crate) fn count(&self) -> usize {
+        self.running().by_nonce.len()
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Gateway {
+    /// Opens a conversation. `None` when the system has no random numbers to give.
+    pub fn open_conversation(&self, caller: Caller, version: Version) -> Option<Arc<Conversation>> {
+        let nonce = getrandom::u64().ok()?;
+        let sealed = Sealed { caller, version, nonce };
+        let conversation = Conversation::new(self.conversations.sealer.seal(&sealed), &sealed);
+        self.conversations.running().by_nonce.insert(nonce, conversation.clone());
+        Some(conversation)
+    }
+
+    /// The caller's conversation of that id; `None` for an id that is unknown, over, or
+    /// somebody else's (SES-02, SEC-01).
+    pub fn conversation(&self, id: &str, caller: Caller) -> Option<Arc<Conversation>> {
+        let sealed = self.conversations.sealer.open(id)?;
+        // A key that moved to another group keeps its conversations.
+        if sealed.caller.key != caller.key {
+            tracing::warn!("a session id was used with another key than its own");
+            return None;
+        }
+        let mut running = self.conversations.running();
+        if running.ended.contains(&sealed.nonce) {
+            return None;
+        }
+        if let Some(known) = running.by_nonce.get(&sealed.nonce) {
+            known.used.store(now(), Ordering::Relaxed);
+            return Some(known.clone());
+        }
+        let sealed = Sealed { caller, ..sealed };
+        let conversation = Conversation::new(id.to_owned(), &sealed);
+        running.by_nonce.insert(sealed.nonce, conversation.clone());
+        Some(conversation)
+    }
+
+    /// Ends a conversation at its client's wish.
+    pub fn end_conversation(&self, conversation: &Conversation) {
+        let Some(sealed) = self.conversations.sealer.open(&conversation.id) else { return };
+        let mut running = self.conversations.running();
+        if running.ended.len() >= ENDED {
+            running.ended.clear();
+        }
+        running.ended.insert(sealed.nonce);
+        running.by_nonce.remove(&sealed.nonce);
+        conversation.ended.cancel();
+    }
+
+    /// Forgets conversations that nobody uses; their ids stay good.
+    pub(crate) fn sweep_conversations(&self) {
+        let oldest = now() - IDLE_SECONDS;
+        self.conversations.running().by_nonce.retain(|_, conversation| {
+            conversation.used.load(Ordering::Relaxed) >= oldest
+                || Arc::strong_count(conversation) > 1
+        });
+    }
+}
+
+impl Conversation {
+    fn new(id: String, sealed: &Sealed) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            version: sealed.version,
+            caller: sealed.caller,
+            ended: CancellationToken::new(),
+            calls: Mutex::default(),
+            listed: AtomicU64::new(0),
+            log_level: AtomicU8::new(0),
+            used: AtomicI64::new(now()),
+        })
+    }
+
+    /// Notes a call, so that the client can cancel it by its raw id.
+    pub fn begin(self: &Arc<Self>, id: &str) -> Cancellable {
+        let cancelled = self.ended.child_token();
+        self.calls().insert(id.to_owned(), cancelled.clone());
+        Cancellable { conversation: self.clone(), id: id.to_owned(), cancelled }
+    }
+
+    /// Cancels the call of that raw id, if it is under way (F39).
+    pub fn cancel(&self, id: &str) {
+        if let Some(call) = self.calls().get(id) {
+            call.cancel();
+        }
+    }
+
+    /// Notes the digest of the list that the client read.
+    pub fn listed(&self, digest: u64) {
+        self.listed.store(digest, Ordering::Relaxed);
+    }
+
+    /// The digest of the list that the client last read; 0 when it read none.
+    pub fn last_listed(&self) -> u64 {
+        self.listed.load(Ordering::Relaxed)
+    }
+
+    /// Sets the lowest severity of log messages that the client wants.
+    pub fn set_log_level(&self, severity: u8) {
+        self.log_level.store(severity, Ordering::Relaxed);
+    }
+
+    /// The lowest severity of log messages that the client wants; 0 (all) at first.
+    pub fn log_level(&self) -> u8 {
+        self.log_level.load(Ordering::Relaxed)
+    }
+
+    fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<String, CancellationToken>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Cancellable {
+    fn drop(&mut self) {
+        self.conversation.calls().remove(&self.id);
+    }
+}
+
+fn now() -> i64 {
+    jiff::Timestamp::now().as_second()
+}

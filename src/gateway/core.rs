@@ -1,0 +1,196 @@
+//! What there is, and the one way it changes: the store is written, then a new snapshot
+//! replaces the old, links follow, streams wake.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use catalog::{Catalog, Known, Secret, ServerId, View};
+use protocol::json;
+use store::Store;
+use tokio::sync::watch;
+use upstream::{Lookup, Owner, Upstreams};
+
+use crate::access::{Caller, Used};
+use crate::conversation::Conversations;
+use crate::manage::Writes;
+use crate::metrics::Metrics;
+use crate::{keeper, seal};
+
+/// Settings that requests meet.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The group of keys made without one, and of callers without a key.
+    pub default_group: String,
+    /// Whether `/mcp` takes only callers with a key.
+    pub require_key: bool,
+    /// Opens the management API; without it every call there answers 503.
+    pub admin_token: Option<Secret>,
+    /// Opens `/metrics` only.
+    pub metrics_token: Option<Secret>,
+    /// Whether `/metrics` needs no token.
+    pub metrics_public: bool,
+    /// Origins of other sites that may call (see the conf file); `None` is the default rule.
+    pub allowed_origins: Option<Vec<String>>,
+    /// Sessions on servers close after this long without a call.
+    pub session_idle: Duration,
+    /// The manager's version.
+    pub version: &'static str,
+}
+
+/// The use cases, shared by both edges.
+pub struct Gateway {
+    pub(crate) store: Store,
+    pub(crate) upstreams: Upstreams,
+    pub(crate) writes: Writes,
+    pub(crate) conversations: Conversations,
+    pub(crate) used: Used,
+    /// What each server last said, disabled ones too.
+    pub(crate) known: Mutex<HashMap<ServerId, Known>>,
+    /// Figures for Prometheus.
+    pub metrics: Arc<Metrics>,
+    /// Settings that requests meet.
+    pub options: Options,
+    catalog: ArcSwap<Catalog>,
+    generation: watch::Sender<u64>,
+    server_info: String,
+}
+
+/// Why the gateway cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The database cannot be read.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// The default group is not there.
+    #[error("`default_group` names `{0}`, but there is no such group; there are: {1}")]
+    NoDefaultGroup(String, String),
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// Reads the database and starts the links. Call within a runtime.
+    ///
+    /// # Errors
+    /// When the database cannot be read or the default group is missing.
+    pub async fn start(
+        store: Store,
+        options: Options,
+        lookup: Lookup,
+    ) -> Result<Arc<Self>, StartError> {
+        let (upstreams, news) = Upstreams::new(options.session_idle, lookup);
+        let sealer = seal::Sealer::new(&store.sealing_key().await?);
+        let known = store.known().await?.into_iter().collect();
+        let gateway = Arc::new(Self {
+            store,
+            upstreams,
+            writes: Writes::default(),
+            conversations: Conversations::new(sealer),
+            used: Used::default(),
+            known: Mutex::new(known),
+            metrics: Arc::new(Metrics::new(options.version)),
+            server_info: format!(
+                r#"{{"name":"mcp-manager","title":"MCP-Manager","version":{}}}"#,
+                json::quoted(options.version)
+            ),
+            options,
+            catalog: ArcSwap::default(),
+            generation: watch::Sender::new(0),
+        });
+        gateway.refresh().await?;
+        let catalog = gateway.catalog();
+        if catalog.view_by_name(&gateway.options.default_group).is_none() {
+            let names: Vec<_> = catalog.views().iter().map(|v| v.group.name.as_str()).collect();
+            let names = names.join(", ");
+            return Err(StartError::NoDefaultGroup(gateway.options.default_group.clone(), names));
+        }
+        tokio::spawn(keeper::run(gateway.clone(), news));
+        tokio::spawn(keeper::follow_database(gateway.clone()));
+        tokio::spawn(keeper::sweep(gateway.clone()));
+        Ok(gateway)
+    }
+
+    /// The present snapshot. Take it once per request.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.load_full()
+    }
+
+    /// What the caller lists and may call.
+    pub fn view(&self, caller: &Caller) -> Option<Arc<View>> {
+        self.catalog.load().view(caller.group).cloned()
+    }
+
+    /// Counts up with each new snapshot.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.generation.subscribe()
+    }
+
+    /// Raw `serverInfo` of the manager.
+    pub fn own_info(&self) -> &str {
+        &self.server_info
+    }
+
+    /// Ends links, sessions and processes, then writes what is still to be written.
+    pub async fn shutdown(&self) {
+        self.upstreams.shutdown().await;
+        self.store.close().await;
+    }
+
+    /// Loads the state, and shows it: new snapshot, links and sessions to fit, streams woken.
+    /// Callers hold the turn to write, or are alone.
+    pub(crate) async fn refresh(&self) -> Result<(), store::Error> {
+        let state = self.store.load().await?;
+        let known = self.known().clone();
+        let servers = state.servers.clone();
+        let catalog = Arc::new(Catalog::build(state.servers, state.groups, state.keys, &known));
+        // Links first: a request that sees a server in the snapshot finds its link.
+        self.upstreams.reconcile(&servers);
+        self.catalog.store(catalog.clone());
+        self.metrics.reconcile(&catalog);
+        self.close_what_may_not_be(&catalog);
+        self.generation.send_modify(|generation| *generation += 1);
+        Ok(())
+    }
+
+    pub(crate) fn known(&self) -> std::sync::MutexGuard<'_, HashMap<ServerId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes sessions of revoked or removed keys, and on servers out of reach (P3, P23).
+    fn close_what_may_not_be(&self, catalog: &Catalog) {
+        let mut allowed: HashSet<(ServerId, Owner)> = HashSet::new();
+        let shared = |view: &View| Owner::Group(view.group.id);
+        for view in catalog.views() {
+            for listed in view.servers() {
+                allowed.insert((listed.server.id, shared(view)));
+            }
+        }
+        for key in catalog.keys().into_iter().filter(|key| !key.revoked) {
+            let reached = catalog.view(key.group).into_iter().flat_map(|view| view.servers());
+            allowed.extend(reached.map(|listed| (listed.server.id, Owner::Key(key.id))));
+        }
+        self.upstreams.retain(|server, owner| allowed.contains(&(server, owner)));
+        self.conversations.retain(|caller| self.may(catalog, caller));
+    }
+
+    /// Whether the caller is still let in.
+    fn may(&self, catalog: &Catalog, caller: &Caller) -> bool {
+        match caller.key {
+            Some(id) => {
+                catalog.key_by_id(id).is_some_and(|key| !key.revoked && key.group == caller.group)
+            }
+            None => !self.options.require_key && catalog.view(caller.group).is_some(),
+        }
+    }
+
+    /// Whether the caller of a running stream is still let in.
+    pub fn still(&self, caller: &Caller) -> bool {
+        self.may(&self.catalog.load(), caller)
+    }
+}

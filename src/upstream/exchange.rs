@@ -1,0 +1,159 @@
+//! One request in flight: notices, then one answer.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use bytes::Bytes;
+use protocol::{Message, Outcome};
+use tokio::time::Instant;
+
+use crate::failure::Failure;
+use crate::http::HttpExchange;
+use crate::stdio::StdioExchange;
+
+/// What a server said about a request.
+#[derive(Debug)]
+pub enum Event {
+    /// On the way: progress, a log message, or another notification.
+    Notice(Notice),
+    /// The end.
+    Answer(Answer),
+}
+
+/// A notification from a server.
+#[derive(Debug, Clone)]
+pub struct Notice {
+    /// Such as `notifications/progress`.
+    pub method: String,
+    /// Raw JSON object.
+    pub params: Option<String>,
+}
+
+/// The result or error of a request, as the server's own bytes.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    body: Bytes,
+    range: Range<usize>,
+    /// Whether this is a JSON-RPC error object rather than a result.
+    pub is_error: bool,
+}
+
+impl Answer {
+    /// Reads a response out of a body. `None` when the body is another kind of message.
+    ///
+    /// # Errors
+    /// When the body is no message at all.
+    pub(crate) fn read(body: Bytes, id: &str) -> Result<Option<Self>, Failure> {
+        let garbage = |why: &dyn std::fmt::Display| Failure::Garbage(why.to_string());
+        let text = std::str::from_utf8(&body).map_err(|error| garbage(&error))?;
+        let message = Message::parse(text).map_err(|error| garbage(&error))?;
+        let Message::Response { id: answered, outcome } = message else { return Ok(None) };
+        // An error about an unreadable request has no id; on a stream of one request it
+        // can mean only that one.
+        let matches = match answered {
+            Some(answered) => protocol::message::same_id(id, answered),
+            None => matches!(outcome, Outcome::Error(_)),
+        };
+        if !matches {
+            return Ok(None);
+        }
+        let (raw, is_error) = match outcome {
+            Outcome::Result(raw) => (raw, false),
+            Outcome::Error(raw) => (raw, true),
+        };
+        let start = raw.as_ptr() as usize - text.as_ptr() as usize;
+        let range = start..start + raw.len();
+        Ok(Some(Self { body, range, is_error }))
+    }
+
+    /// The raw result or error object.
+    pub fn bytes(&self) -> Bytes {
+        self.body.slice(self.range.clone())
+    }
+
+    /// As text.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body[self.range.clone()]).expect("checked when it was read")
+    }
+
+    /// A failure, when the answer is an error object.
+    pub(crate) fn into_result(self) -> Result<Self, Failure> {
+        if !self.is_error {
+            return Ok(self);
+        }
+        let code = protocol::codes::code_of(self.text());
+        Err(Failure::Refused { code, message: protocol::codes::message_of(self.text()) })
+    }
+}
+
+/// A request in flight. Dropping it abandons the answer; [`Exchange::cancel`] also tells
+/// the server.
+pub struct Exchange {
+    kind: Kind,
+    each: Duration,
+    deadline: Instant,
+    hard: Instant,
+}
+
+pub(crate) enum Kind {
+    Http(Box<HttpExchange>),
+    Stdio(StdioExchange),
+}
+
+impl std::fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Exchange").field("deadline", &self.deadline).finish_non_exhaustive()
+    }
+}
+
+impl Exchange {
+    /// `each` is the time allowed without progress; six times that is the hard end (U16).
+    pub(crate) fn new(kind: Kind, each: Duration) -> Self {
+        let now = Instant::now();
+        Self { kind, each, deadline: now + each, hard: now + each * 6 }
+    }
+
+    /// Waits for what comes next. After an answer or a failure there is nothing more.
+    ///
+    /// # Errors
+    /// How the exchange failed. Not cancel-safe: keep the future until it is done.
+    pub async fn next(&mut self) -> Result<Event, Failure> {
+        let next = async {
+            match &mut self.kind {
+                Kind::Http(exchange) => exchange.next().await,
+                Kind::Stdio(exchange) => exchange.next().await,
+            }
+        };
+        match tokio::time::timeout_at(self.deadline, next).await {
+            Ok(Ok(Event::Notice(notice))) => {
+                if notice.method == "notifications/progress" {
+                    self.deadline = (Instant::now() + self.each).min(self.hard);
+                }
+                Ok(Event::Notice(notice))
+            }
+            Ok(event) => event,
+            Err(_) => Err(Failure::Timeout(self.each)),
+        }
+    }
+
+    /// Waits for the answer, whatever comes on the way.
+    ///
+    /// # Errors
+    /// As [`Exchange::next`].
+    pub async fn answer(&mut self) -> Result<Answer, Failure> {
+        loop {
+            if let Event::Answer(answer) = self.next().await? {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Tells the server that nobody waits any more, in the way of its era and transport
+    /// (U15): a notification, or a closed stream.
+    pub async fn cancel(self) {
+        match self.kind {
+            Kind::Http(exchange) => exchange.cancel().await,
+            Kind::Stdio(exchange) => exchange.cancel(),
+        }
+    }
+}

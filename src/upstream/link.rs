@@ -1,0 +1,294 @@
+//! The supervisor of one server: lists its tools, watches for changes, checks its health,
+//! and reconnects for ever (P22). One task per server; no server holds up another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalog::Known;
+use protocol::Era;
+use protocol::json::Members;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::backoff::Backoff;
+use crate::exchange::{Event, Exchange};
+use crate::failure::Failure;
+use crate::listing;
+use crate::session::Session;
+use crate::upstream::Upstream;
+use crate::upstreams::News;
+
+/// How often an idle server is asked whether it lives.
+const HEALTH: Duration = Duration::from_secs(10);
+
+/// A connection that lasted this long was healthy: the pace of attempts starts anew.
+const HEALTHY: Duration = Duration::from_secs(5);
+
+/// Changes that arrive together are read together.
+const COALESCE: Duration = Duration::from_millis(100);
+
+/// Wait before a lost change stream is opened again.
+const REOPEN: Duration = Duration::from_secs(5);
+
+/// Where a link stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// The tools are listed and the server answers.
+    Connected,
+    /// An attempt is under way.
+    Connecting,
+    /// The last attempt failed; another follows.
+    Down,
+    /// The server refuses our credentials; attempts go on at the slow pace.
+    Auth,
+    /// Turned off by the operator.
+    Disabled,
+}
+
+/// A link as operators see it.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// Where it stands.
+    pub state: State,
+    /// Why it is down, for operators.
+    pub error: Option<String>,
+    /// How long it has been down.
+    pub down_for: Option<Duration>,
+    /// When the next attempt is due.
+    pub retry_in: Option<Duration>,
+    /// Open sessions of apps.
+    pub sessions: usize,
+    /// The last lines of a local process's standard error, oldest first.
+    pub stderr: Vec<String>,
+}
+
+/// The state that the task keeps and others read.
+#[derive(Debug, Clone)]
+pub(crate) struct Standing {
+    pub(crate) state: State,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) down_since: Option<Instant>,
+    pub(crate) retry_at: Option<Instant>,
+}
+
+/// What others may ask of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Drop the connection and make a new one now.
+    Reconnect,
+    /// A call met trouble: look at once whether the server lives.
+    Check,
+    /// The server said during a call that its tools changed.
+    Changed,
+}
+
+/// Why a connection ended.
+enum Ended {
+    Closed,
+    Asked,
+    /// The server forgot our session: a new one can be opened at once.
+    Forgotten,
+    Lost(Failure),
+}
+
+/// Runs until the upstream is closed.
+pub(crate) async fn run(upstream: Arc<Upstream>, mut commands: mpsc::UnboundedReceiver<Command>) {
+    let mut backoff = Backoff::default();
+    let mut quick = true;
+    loop {
+        upstream.stand(State::Connecting, None, None);
+        let attempt = tokio::select! {
+            attempt = connect(&upstream) => attempt,
+            () = upstream.closed.cancelled() => return,
+        };
+        let failure = match attempt {
+            Ok((session, known)) => {
+                listed(&upstream, known).await;
+                upstream.stand(State::Connected, None, None);
+                let since = Instant::now();
+                let ended = watch(&upstream, &session, &mut commands).await;
+                if since.elapsed() >= HEALTHY {
+                    backoff.reset();
+                    quick = true;
+                }
+                upstream.keep_stderr(session.stderr());
+                let closing = session.clone();
+                let closed = tokio::spawn(async move { closing.close().await });
+                match ended {
+                    Ended::Closed => {
+                        let _ = closed.await;
+                        return;
+                    }
+                    Ended::Asked => continue,
+                    // Once per healthy spell; a server that forgets each session at once
+                    // is paced like one that is down (SES-07).
+                    Ended::Forgotten if std::mem::take(&mut quick) => continue,
+                    Ended::Forgotten => Failure::SessionLost,
+                    Ended::Lost(failure) => failure,
+                }
+            }
+            Err(failure) => failure,
+        };
+        let wait = match failure {
+            Failure::Auth(_) => backoff.slow(random()),
+            _ => backoff.next(random()),
+        };
+        let state = if matches!(failure, Failure::Auth(_)) { State::Auth } else { State::Down };
+        tracing::info!(server = upstream.name(), %failure, retry_in_s = wait.as_secs(), "down");
+        upstream.stand(state, Some(failure), Some(Instant::now() + wait));
+        upstream.tell(News::Changed(upstream.id));
+        if !pause(&upstream, wait, &mut commands).await {
+            return;
+        }
+    }
+}
+
+/// Waits for the next attempt; `false` when the upstream is closed meanwhile.
+async fn pause(
+    upstream: &Upstream,
+    wait: Duration,
+    commands: &mut mpsc::UnboundedReceiver<Command>,
+) -> bool {
+    let until = Instant::now() + wait;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep_until(until) => return true,
+            () = upstream.closed.cancelled() => return false,
+            command = commands.recv() => match command {
+                Some(Command::Reconnect) => return true,
+                Some(Command::Check | Command::Changed) => {}
+                None => return false,
+            },
+        }
+    }
+}
+
+/// One attempt: connect, agree on an era, list.
+async fn connect(upstream: &Upstream) -> Result<(Arc<Session>, Known), Failure> {
+    let server = upstream.settings();
+    let session = Arc::new(Session::open(&server, &upstream.context, upstream.era()).await?);
+    upstream.remember(session.era);
+    match listing::read(&session, &server.name, server.timeout).await {
+        Ok(known) => Ok((session, known)),
+        Err(failure) => {
+            upstream.keep_stderr(session.stderr());
+            session.close().await;
+            Err(failure)
+        }
+    }
+}
+
+/// Follows a connection until it ends.
+async fn watch(
+    upstream: &Upstream,
+    session: &Arc<Session>,
+    commands: &mut mpsc::UnboundedReceiver<Command>,
+) -> Ended {
+    let mut stream = session.listen().await.ok().flatten();
+    let mut reopen: Option<Instant> = None;
+    let mut dirty: Option<Instant> = None;
+    let mut health = tokio::time::interval_at(Instant::now() + HEALTH, HEALTH);
+    loop {
+        let check = tokio::select! {
+            () = upstream.closed.cancelled() => return Ended::Closed,
+            command = commands.recv() => match command {
+                Some(Command::Reconnect) => return Ended::Asked,
+                Some(Command::Check) => true,
+                Some(Command::Changed) => {
+                    dirty.get_or_insert(Instant::now() + COALESCE);
+                    false
+                }
+                None => return Ended::Closed,
+            },
+            event = next(&mut stream) => match event {
+                Ok(true) => {
+                    dirty.get_or_insert(Instant::now() + COALESCE);
+                    false
+                }
+                Ok(false) => false,
+                Err(failure) => {
+                    stream = None;
+                    // A server that offers no stream says so with a status.
+                    let offered = matches!(failure, Failure::Lost(_));
+                    reopen = offered.then(|| Instant::now() + REOPEN);
+                    offered
+                }
+            },
+            () = at(reopen) => {
+                reopen = None;
+                stream = session.listen().await.ok().flatten();
+                // What changed while nobody listened is read now.
+                dirty.get_or_insert_with(Instant::now);
+                false
+            }
+            () = at(dirty) => {
+                dirty = None;
+                let server = upstream.settings();
+                match listing::read(session, &server.name, server.timeout).await {
+                    Ok(known) => listed(upstream, known).await,
+                    Err(failure) => return ended(failure),
+                }
+                false
+            }
+            _ = health.tick() => true,
+        };
+        if check && let Err(failure) = alive(upstream, session).await {
+            return ended(failure);
+        }
+    }
+}
+
+/// Hands the tools over and waits until requests see them, so that who waited for the
+/// connection finds them.
+async fn listed(upstream: &Upstream, known: Known) {
+    let (taken, seen) = oneshot::channel();
+    upstream.tell(News::Listed { server: upstream.id, known, taken });
+    tokio::select! {
+        _ = seen => {}
+        () = upstream.closed.cancelled() => {}
+    }
+}
+
+fn ended(failure: Failure) -> Ended {
+    match failure {
+        Failure::SessionLost => Ended::Forgotten,
+        failure => Ended::Lost(failure),
+    }
+}
+
+/// Any well-formed answer proves life, an error too (SES-09).
+async fn alive(upstream: &Upstream, session: &Session) -> Result<(), Failure> {
+    if session.is_dead() {
+        return Err(Failure::Lost("the process ended".into()));
+    }
+    let probe = match session.era {
+        Era::Modern => "server/discover",
+        Era::Legacy => "ping",
+    };
+    match session.ask(probe, Members::default(), upstream.settings().timeout).await {
+        Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Whether the next event of the stream says that the tools changed.
+async fn next(stream: &mut Option<Exchange>) -> Result<bool, Failure> {
+    match stream {
+        None => std::future::pending().await,
+        Some(stream) => match stream.next().await? {
+            Event::Notice(notice) => Ok(notice.method == "notifications/tools/list_changed"),
+            Event::Answer(_) => Err(Failure::Lost("the stream ended".into())),
+        },
+    }
+}
+
+async fn at(when: Option<Instant>) {
+    match when {
+        Some(when) => tokio::time::sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn random() -> u32 {
+    getrandom::u32().unwrap_or_default()
+}

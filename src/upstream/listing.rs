@@ -1,0 +1,85 @@
+//! What a server offers: its tools, page by page, and what it says of itself.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use catalog::{Known, Tool};
+use protocol::json::{self, Members};
+use protocol::{codes, meta};
+
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// Pages of one list; a server that goes on for ever is cut there.
+const MAX_PAGES: usize = 1000;
+
+/// Reads the whole tool list (U17). Tools that cannot be used are left out and logged.
+///
+/// # Errors
+/// When a page cannot be read. A server without tools has an empty list (UPS-09).
+pub(crate) async fn read(
+    session: &Session,
+    server: &str,
+    within: Duration,
+) -> Result<Known, Failure> {
+    let mut tools: Vec<Arc<Tool>> = Vec::new();
+    let mut names = HashSet::new();
+    let mut cursors = HashSet::new();
+    let mut cursor: Option<String> = None;
+    for _ in 0..MAX_PAGES {
+        let mut params = Members::default();
+        if let Some(cursor) = &cursor {
+            params.set("cursor", cursor);
+        }
+        let page = match session.ask("tools/list", params, within).await {
+            Err(Failure::Refused { code, .. })
+                if code == i64::from(codes::METHOD_NOT_FOUND) && tools.is_empty() =>
+            {
+                break;
+            }
+            page => page?,
+        };
+        let garbage = |error: json::Unexpected| Failure::Garbage(format!("tools/list: {error}"));
+        let page = Members::parse(page.text()).map_err(garbage)?;
+        for text in json::elements(page.get("tools").unwrap_or("[]")).map_err(garbage)? {
+            match Tool::parse(text) {
+                Ok(tool) if names.insert(tool.name.clone()) => tools.push(Arc::new(tool)),
+                Ok(tool) => tracing::warn!(server, tool = tool.name, "a tool is listed twice"),
+                Err(error) => tracing::warn!(server, %error, "left a tool out"),
+            }
+        }
+        match page.get("nextCursor").filter(|raw| *raw != "null") {
+            Some(next) if cursors.insert(next.to_owned()) => cursor = Some(next.to_owned()),
+            Some(_) => {
+                tracing::warn!(server, "tools/list repeats a cursor; the list ends there");
+                break;
+            }
+            None => break,
+        }
+    }
+    Ok(Known { tools: tools.into(), ..about(&session.hello) })
+}
+
+/// What a server says of itself in its `initialize` or `server/discover` result.
+fn about(hello: &str) -> Known {
+    let Ok(hello) = Members::parse(hello) else { return Known::default() };
+    let meta = hello.get("_meta").and_then(|raw| Members::parse(raw).ok());
+    let info = hello
+        .get("serverInfo")
+        .or_else(|| meta.as_ref()?.get(meta::SERVER_INFO))
+        .and_then(|raw| Members::parse(raw).ok())
+        .unwrap_or_default();
+    let text = |members: &Members<'_>, key: &str| {
+        members.get(key).and_then(json::string).map(|t| t.into_owned()).filter(|t| !t.is_empty())
+    };
+    let instructions = text(&hello, "instructions");
+    Known {
+        name: text(&info, "name"),
+        says: text(&info, "description")
+            .or_else(|| instructions.clone())
+            .or_else(|| text(&info, "title")),
+        instructions,
+        ..Known::default()
+    }
+}

@@ -1,0 +1,307 @@
+//! A local process as a server: newline-delimited JSON-RPC on its standard input and output.
+//!
+//! This file is the conversation; [`child`] is the process.
+
+mod child;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use catalog::Server;
+use protocol::json::{self, Members};
+use protocol::{Era, Message, message};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::exchange::{Answer, Event, Notice};
+use crate::failure::Failure;
+use crate::session;
+use crate::upstreams::Context;
+use child::{Child, Stderr};
+
+/// How long a silent server has for our modern probe before it is taken for a legacy one.
+const PROBE: Duration = Duration::from_secs(5);
+
+/// Messages waiting for a process that does not read its input.
+const QUEUE: usize = 256;
+
+/// One process in conversation.
+pub(crate) struct StdioLink {
+    name: String,
+    input: mpsc::Sender<String>,
+    pending: Mutex<Pending>,
+    stderr: Arc<Stderr>,
+    /// Asks the process to end.
+    stop: CancellationToken,
+    /// Cancelled when the process has ended and nothing of it is left.
+    ended: CancellationToken,
+}
+
+#[derive(Default)]
+struct Pending {
+    /// Request id → who waits. Ids rise, so the highest is the newest.
+    calls: HashMap<String, mpsc::UnboundedSender<Event>>,
+    listener: Option<mpsc::UnboundedSender<Event>>,
+    closed: bool,
+}
+
+/// A request to a process, in flight.
+pub(crate) struct StdioExchange {
+    link: Arc<StdioLink>,
+    id: Option<String>,
+    events: mpsc::UnboundedReceiver<Event>,
+    answered: bool,
+}
+
+impl StdioLink {
+    /// Starts the process and agrees on an era.
+    ///
+    /// # Errors
+    /// When it cannot be started, or does not speak MCP. Nothing of it is left then.
+    pub(crate) async fn open(
+        server: &Server,
+        context: &Context,
+        known: Option<Era>,
+    ) -> Result<(Arc<Self>, Era, String), Failure> {
+        let link = Self::spawn(server, context)?;
+        let guard = link.stop.clone().drop_guard();
+        if known != Some(Era::Legacy) {
+            match link.discover(known == Some(Era::Modern), server.timeout).await {
+                Ok(hello) => {
+                    guard.disarm();
+                    return Ok((link, Era::Modern, hello));
+                }
+                Err(failure) if known == Some(Era::Modern) => return Err(failure),
+                // Some servers end when the first request is not `initialize` (U20).
+                Err(Failure::Lost(_)) => {
+                    drop(guard);
+                    link.ended.cancelled().await;
+                    let link = Self::spawn(server, context)?;
+                    let guard = link.stop.clone().drop_guard();
+                    let hello = link.initialize().await?;
+                    guard.disarm();
+                    return Ok((link, Era::Legacy, hello));
+                }
+                Err(_) => {}
+            }
+        }
+        let hello = link.initialize().await?;
+        guard.disarm();
+        Ok((link, Era::Legacy, hello))
+    }
+
+    /// Sends a request.
+    ///
+    /// # Errors
+    /// When the process is gone or does not read its input.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        id: String,
+        method: &str,
+        params: &str,
+    ) -> Result<StdioExchange, Failure> {
+        let (tx, events) = mpsc::unbounded_channel();
+        {
+            let mut pending = self.pending();
+            if pending.closed {
+                return Err(Failure::Unreachable("the process has ended".into()));
+            }
+            pending.calls.insert(id.clone(), tx);
+        }
+        let exchange =
+            StdioExchange { link: self.clone(), id: Some(id.clone()), events, answered: false };
+        self.send(message::request(&id, method, Some(params)))?;
+        Ok(exchange)
+    }
+
+    /// The stream of notices that belong to no request.
+    pub(crate) fn listen(self: &Arc<Self>) -> StdioExchange {
+        let (tx, events) = mpsc::unbounded_channel();
+        let mut pending = self.pending();
+        if !pending.closed {
+            pending.listener = Some(tx);
+        }
+        drop(pending);
+        StdioExchange { link: self.clone(), id: None, events, answered: false }
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.pending().closed
+    }
+
+    pub(crate) fn stderr(&self) -> Vec<String> {
+        self.stderr.lines()
+    }
+
+    /// Ends the process and waits until nothing of it is left.
+    pub(crate) async fn stop(&self) {
+        self.stop.cancel();
+        self.ended.cancelled().await;
+    }
+
+    fn spawn(server: &Server, context: &Context) -> Result<Arc<Self>, Failure> {
+        let child = Child::spawn(server, context)?;
+        let (input, lines) = mpsc::channel(QUEUE);
+        let link = Arc::new(Self {
+            name: server.name.clone(),
+            input,
+            pending: Mutex::default(),
+            stderr: child.stderr.clone(),
+            stop: CancellationToken::new(),
+            ended: CancellationToken::new(),
+        });
+        let (owner, stop, ended) = (link.clone(), link.stop.clone(), link.ended.clone());
+        tokio::spawn(async move {
+            let reader = owner.clone();
+            child.run(lines, stop, move |line| reader.take(line)).await;
+            owner.close();
+            ended.cancel();
+        });
+        Ok(link)
+    }
+
+    async fn discover(
+        self: &Arc<Self>,
+        certain: bool,
+        timeout: Duration,
+    ) -> Result<String, Failure> {
+        let within = if certain { timeout } else { PROBE.min(timeout) };
+        self.ask("server/discover", &session::modern(Members::default()), within).await
+    }
+
+    async fn initialize(self: &Arc<Self>) -> Result<String, Failure> {
+        const LONG: Duration = Duration::from_secs(3600);
+        let hello = self.ask("initialize", &session::initialize_params(), LONG).await?;
+        session::agreed(&hello)?;
+        self.send(message::notification("notifications/initialized", None))?;
+        Ok(hello)
+    }
+
+    /// A request of the handshake; the caller bounds the time of the whole.
+    async fn ask(
+        self: &Arc<Self>,
+        method: &str,
+        params: &str,
+        within: Duration,
+    ) -> Result<String, Failure> {
+        let mut exchange = self.start(session::next_id(), method, params)?;
+        let answer = async {
+            loop {
+                if let Event::Answer(answer) = exchange.next().await? {
+                    return answer.into_result();
+                }
+            }
+        };
+        let answer = tokio::time::timeout(within, answer).await;
+        Ok(answer.map_err(|_| Failure::Timeout(within))??.text().to_owned())
+    }
+
+    fn send(&self, text: String) -> Result<(), Failure> {
+        let text = json::one_line(&text).into_owned();
+        self.input.try_send(text).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => {
+                Failure::Unreachable("the process does not read its input".into())
+            }
+            mpsc::error::TrySendError::Closed(_) => {
+                Failure::Unreachable("the process has ended".into())
+            }
+        })
+    }
+
+    /// Takes one line of the process's output.
+    fn take(&self, line: Bytes) {
+        let Ok(text) = std::str::from_utf8(&line) else { return };
+        match Message::parse(text) {
+            Ok(Message::Response { id: Some(id), .. }) => {
+                let key = id.trim_matches('"').to_owned();
+                let waiting = self.pending().calls.remove(&key);
+                if let (Some(waiting), Ok(Some(answer))) =
+                    (waiting, Answer::read(line.clone(), &key))
+                {
+                    let _ = waiting.send(Event::Answer(answer));
+                }
+            }
+            Ok(Message::Response { id: None, outcome }) => {
+                tracing::debug!(server = self.name, ?outcome, "an error without an id");
+            }
+            Ok(Message::Notification { method, params }) => {
+                let notice =
+                    Notice { method: method.into_owned(), params: params.map(str::to_owned) };
+                self.route(notice);
+            }
+            Ok(Message::Request { id, method, .. }) => {
+                let _ = self.send(session::reply(id, &method));
+            }
+            Err(_) => tracing::debug!(server = self.name, "skipped a line that is no message"),
+        }
+    }
+
+    /// Progress goes to its call; a log message to the newest call, since stdio does not
+    /// say which one it is about; the rest to the listener.
+    fn route(&self, notice: Notice) {
+        let pending = self.pending();
+        let to = match notice.method.as_str() {
+            "notifications/progress" => {
+                let token = notice.params.as_deref().and_then(progress_token);
+                token.and_then(|token| pending.calls.get(&token))
+            }
+            "notifications/message" => {
+                let newest = pending.calls.iter().max_by_key(|(id, _)| id.parse::<u64>().ok());
+                newest.map(|(_, to)| to)
+            }
+            _ => pending.listener.as_ref(),
+        };
+        if let Some(to) = to {
+            let _ = to.send(Event::Notice(notice));
+        }
+    }
+
+    fn close(&self) {
+        let mut pending = self.pending();
+        pending.closed = true;
+        // Their receivers see the end, and report the call as lost.
+        pending.calls.clear();
+        pending.listener = None;
+    }
+
+    fn pending(&self) -> std::sync::MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StdioExchange {
+    /// Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
+        match self.events.recv().await {
+            Some(event) => {
+                self.answered |= matches!(event, Event::Answer(_));
+                Ok(event)
+            }
+            None => Err(Failure::Lost("the process ended".into())),
+        }
+    }
+
+    pub(crate) fn cancel(self) {
+        if let (Some(id), false) = (&self.id, self.answered) {
+            let params = format!(r#"{{"requestId":{id}}}"#);
+            let _ = self.link.send(message::notification("notifications/cancelled", Some(&params)));
+        }
+    }
+}
+
+impl Drop for StdioExchange {
+    fn drop(&mut self) {
+        if let Some(id) = &self.id {
+            self.link.pending().calls.remove(id);
+        }
+    }
+}
+
+/// The request id inside a progress token of ours (see [`session::Wants`]).
+fn progress_token(params: &str) -> Option<String> {
+    let members = Members::parse(params).ok()?;
+    let token = json::string(members.get("progressToken")?)?;
+    token.strip_prefix('m').map(str::to_owned)
+}
