@@ -4,8 +4,6 @@
 //! (PLT-02). The turn is an async lock held over the database and the new snapshot, never
 //! over waiting for a server.
 
-use std::collections::HashMap;
-
 use catalog::{Catalog, Group, Key, KeyId, Server};
 use store::{AuditKind, Change, Noun, State};
 use tokio::sync::{Mutex, MutexGuard};
@@ -81,7 +79,7 @@ impl Turn<'_> {
             return Ok(0);
         }
         if self.changes.iter().any(names_may_change) {
-            let after = self.after().await?;
+            let after = self.after();
             let before = self.gateway.catalog();
             self.changes.extend(follow(&before, &after, &self.state.groups, self.now));
         }
@@ -91,7 +89,7 @@ impl Turn<'_> {
     }
 
     /// The catalog as the changes will make it.
-    async fn after(&self) -> Result<Catalog, Error> {
+    fn after(&self) -> Catalog {
         let mut servers = self.state.servers.clone();
         for change in &self.changes {
             match change {
@@ -102,8 +100,7 @@ impl Turn<'_> {
                 _ => {}
             }
         }
-        let known: HashMap<_, _> = self.gateway.store.known().await?.into_iter().collect();
-        Ok(Catalog::build(servers, Vec::new(), Vec::new(), &known))
+        Catalog::build(servers, Vec::new(), Vec::new(), &self.gateway.known())
     }
 }
 

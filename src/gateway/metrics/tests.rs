@@ -55,7 +55,7 @@ fn names_are_the_documented_ones() {
     metrics.phase("open", Phase::Upstream, TOOK);
     metrics.server("browser", true, 2);
     metrics.reconnect("browser", "lost");
-    metrics.session_opened("legacy");
+    metrics.client_sessions("legacy", 1);
     metrics.auth_failure("missing_key");
     metrics.list_changed("server");
     metrics.tls_not_after(1_800_000_000);
