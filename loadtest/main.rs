@@ -14,6 +14,8 @@ mod sessions;
 mod toy;
 mod wire;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Load generator and comparison for MCP-Manager.
@@ -36,11 +38,20 @@ enum Command {
     Report(report::Args),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
+#[expect(clippy::print_stderr, reason = "the one place where an error reaches the caller")]
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
         Command::Toy(args) => toy::main(&args),
         Command::Raw(args) => raw::main(&args),
         Command::Gen(args) => load::main(&args),
         Command::Report(args) => report::main(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // Written here, since the standard way adds a backtrace that helps nobody.
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

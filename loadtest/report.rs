@@ -82,8 +82,10 @@ async fn compare(args: &Args, open_files: u64) -> anyhow::Result<String> {
     let directory = tempfile::tempdir().context("failed to make a temporary directory")?;
     let load_before = machine::load_average();
     let paths = Paths::start(args.gateway.as_deref(), directory.path()).await?;
-    let result = measure::all(&plan, &paths).await;
-    let results = result.with_context(|| paths.logs())?;
+    let results = match measure::all(&plan, &paths).await {
+        Ok(results) => results,
+        Err(error) => bail!("{error:#}\n{}", paths.logs()),
+    };
     let heading = table::Heading {
         machine: machine::describe(),
         date: machine::now(),

@@ -175,6 +175,18 @@ struct Answer<'a> {
     result: Option<&'a RawValue>,
 }
 
+#[derive(Deserialize)]
+struct Called {
+    #[serde(default, rename = "isError")]
+    is_error: bool,
+}
+
+#[derive(Deserialize)]
+struct Listed<'a> {
+    #[serde(borrow)]
+    tools: Vec<&'a RawValue>,
+}
+
 /// The JSON-RPC message of the answer: the body itself, or the event that may well carry `id`.
 fn message(body: &Bytes, events: bool, id: u32) -> anyhow::Result<&[u8]> {
     if !events {
@@ -206,7 +218,8 @@ fn verify(text: &[u8], id: u32, work: Option<&Work>) -> anyhow::Result<()> {
     let result = result.get();
     match work {
         Some(Work::Call { expect, .. }) => {
-            if result.contains(r#""isError":true"#) {
+            let called: Called = serde_json::from_str(result)?;
+            if called.is_error {
                 return Err(wrong(text, "is a tool error"));
             }
             if expect.as_ref().is_some_and(|expect| !result.contains(expect.as_str())) {
@@ -214,7 +227,8 @@ fn verify(text: &[u8], id: u32, work: Option<&Work>) -> anyhow::Result<()> {
             }
         }
         Some(Work::List { at_least }) => {
-            let tools = result.matches(r#""inputSchema""#).count();
+            let listed: Listed<'_> = serde_json::from_str(result)?;
+            let tools = listed.tools.len();
             if tools < *at_least {
                 return Err(wrong(text, &format!("has {tools} tools, not {at_least}")));
             }
@@ -264,7 +278,7 @@ mod tests {
         assert!(!check(right, &call("other")));
         assert!(verify(right.as_bytes(), 2, Some(&call("hello"))).is_err());
         assert!(!check(r#"{"id":1,"error":{"code":1,"message":"hello"}}"#, &call("hello")));
-        assert!(!check(r#"{"id":1,"result":{"isError":true,"x":"hello"}}"#, &call("hello")));
+        assert!(!check(r#"{"id":1,"result":{"isError": true,"x":"hello"}}"#, &call("hello")));
         assert!(!check(right, &Work::List { at_least: 1 }));
         assert!(!check("<html>", &call("hello")));
     }

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, killpg};
@@ -15,6 +15,7 @@ use nix::unistd::Pid;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
+const GRACE: Duration = Duration::from_secs(2);
 
 /// A running process and its log file.
 #[derive(Debug)]
@@ -22,6 +23,7 @@ pub(crate) struct Child {
     name: String,
     process: std::process::Child,
     log: PathBuf,
+    stop: Signal,
 }
 
 /// The process group of a child.
@@ -48,7 +50,7 @@ impl Child {
             .process_group(0)
             .spawn()
             .with_context(|| format!("failed to start {name} ({:?})", command.get_program()))?;
-        Ok(Self { name: name.to_owned(), process, log })
+        Ok(Self { name: name.to_owned(), process, log, stop: Signal::SIGKILL })
     }
 
     /// Starts this very program with other arguments.
@@ -62,6 +64,13 @@ impl Child {
     {
         let program = std::env::current_exe().context("failed to find this program")?;
         Self::start(name, Command::new(program).args(args), directory)
+    }
+
+    /// For a process that must be asked to end, because it has to bury its own children. It is
+    /// killed nevertheless if it does not end soon.
+    pub(crate) fn ask_to_stop(mut self) -> Self {
+        self.stop = Signal::SIGTERM;
+        self
     }
 
     /// Its process group.
@@ -115,9 +124,17 @@ impl Child {
 }
 
 impl Drop for Child {
-    /// Killed rather than asked: nothing of it is wanted any more, and its files are temporary.
+    #[expect(clippy::disallowed_methods, reason = "a drop cannot await, and nothing else runs")]
     fn drop(&mut self) {
-        let _ = killpg(Pid::from_raw(self.group().0), Signal::SIGKILL);
+        let group = Pid::from_raw(self.group().0);
+        let _ = killpg(group, self.stop);
+        if self.stop != Signal::SIGKILL {
+            let deadline = Instant::now() + GRACE;
+            while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(POLL);
+            }
+            let _ = killpg(group, Signal::SIGKILL);
+        }
         let _ = self.process.wait();
     }
 }

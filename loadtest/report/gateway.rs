@@ -51,7 +51,7 @@ impl Gateway {
         let base = format!("http://{address}");
         match connect(&base, toys).await {
             Ok(endpoint) => Ok(Self { child, endpoint }),
-            Err(error) => Err(error.context(child.log_tail())),
+            Err(error) => bail!("{error:#}\n{}", child.log_tail()),
         }
     }
 }

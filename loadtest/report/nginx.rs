@@ -42,7 +42,7 @@ pub(crate) async fn start(
     std::fs::write(&conf, configuration(&home, &servers)).context("failed to write nginx.conf")?;
     let mut command = Command::new("nginx");
     command.arg("-p").arg(&home).arg("-c").arg(&conf).arg("-e").arg("stderr");
-    let mut child = Child::start("nginx", &mut command, directory)?;
+    let mut child = Child::start("nginx", &mut command, directory)?.ask_to_stop();
     child.wait_for_port(json_port).await?;
     Ok(Nginx { child, json_port, events_port })
 }

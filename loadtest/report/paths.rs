@@ -120,7 +120,7 @@ impl Paths {
     /// The ends of all logs that are not empty, for an error.
     pub(crate) fn logs(&self) -> String {
         let tails = self.children.iter().map(Child::log_tail).filter(|tail| !tail.is_empty());
-        format!("failed to measure; the last log lines:\n{}", tails.collect::<Vec<_>>().join("\n"))
+        tails.collect::<Vec<_>>().join("\n")
     }
 
     async fn ourselves(

@@ -26,7 +26,8 @@ pub(crate) fn render(heading: &Heading, plan: &Plan, results: &Results) -> Strin
         format!(
             "Generator, server and process under test share the cores. Rounds are interleaved; \
              figures are medians of {rounds} × {seconds} s (event streams and lists: half). \
-             CPU and memory are those of the process under test."
+             CPU and memory are those of the process under test; memory includes what the \
+             idle sessions, which come first, left behind."
         ),
     ];
     page.push_str(&lines.join("\n"));

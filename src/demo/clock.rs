@@ -92,3 +92,43 @@ impl ServerHandler for Clock {
             )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+    #[tokio::test]
+    async fn a_client_on_a_pipe_lists_and_calls() {
+        let (server, client) = tokio::io::duplex(64 * 1024);
+        let serving = tokio::spawn(async { Clock.serve(server).await.unwrap().waiting().await });
+        let (read, mut write) = tokio::io::split(client);
+        let mut answers = BufReader::new(read).lines();
+        let client = json!({"name": "test", "version": "1"});
+        let hello =
+            json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+        let call = json!({"name": "days_between", "arguments": {"from": "2026-07-28", "to": "2026-08-04"}});
+        let mut got = Vec::new();
+        for (method, params) in
+            [("initialize", hello), ("tools/list", json!({})), ("tools/call", call)]
+        {
+            let sent =
+                json!({"jsonrpc": "2.0", "id": got.len(), "method": method, "params": params});
+            write.write_all(format!("{sent}\n").as_bytes()).await.unwrap();
+            let line = answers.next_line().await.unwrap().unwrap();
+            got.push(serde_json::from_str::<Value>(&line).unwrap());
+            if method == "initialize" {
+                let note = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
+                write.write_all(note.as_bytes()).await.unwrap();
+            }
+        }
+        assert_eq!(got[0]["result"]["serverInfo"]["name"], "clock");
+        let tools = got[1]["result"]["tools"].as_array().unwrap();
+        assert_eq!(tools.len(), 3);
+        assert!(tools.iter().all(|tool| tool["annotations"]["readOnlyHint"] == true));
+        assert_eq!(got[2]["result"]["structuredContent"]["days"], 7);
+        drop((write, answers));
+        serving.await.unwrap().unwrap();
+    }
+}
