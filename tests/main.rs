@@ -2,6 +2,7 @@
 //! MCP clients in front. Nothing here calls a function of the manager.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there and say where")]
 
+mod api;
 mod behaviour;
 mod real_clients;
 mod real_servers;
