@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use catalog::{GroupId, KeyId};
+use catalog::{GroupId, Key, KeyId};
 use sha2::{Digest, Sha256};
 use store::Behind;
 
@@ -20,6 +20,23 @@ pub struct Caller {
     pub key: Option<KeyId>,
     /// Whose view it gets.
     pub group: GroupId,
+    /// The start of the hash of the secret that it came with: a re-issued key keeps its id,
+    /// and what runs on the old secret ends.
+    pub secret: u64,
+}
+
+impl Caller {
+    /// The app that holds a key's present secret.
+    pub(crate) fn of(key: &Key) -> Self {
+        let (start, _) = key.hash.split_at(8);
+        let secret = start.try_into().map_or(0, u64::from_be_bytes);
+        Self { key: Some(key.id), group: key.group, secret }
+    }
+
+    /// An app without a key.
+    pub(crate) fn keyless(group: GroupId) -> Self {
+        Self { key: None, group, secret: 0 }
+    }
 }
 
 /// Why a caller is not let in.
@@ -61,7 +78,7 @@ impl Gateway {
                 let hash: [u8; 32] = Sha256::digest(secret).into();
                 match catalog.key(&hash) {
                     Some(key) if key.revoked => Err(Denied::Revoked),
-                    Some(key) => Ok(Caller { key: Some(key.id), group: key.group }),
+                    Some(key) => Ok(Caller::of(key)),
                     None => Err(Denied::Unknown),
                 }
             }
@@ -76,7 +93,7 @@ impl Gateway {
             // Clients that cannot send a header, or send one for somebody else.
             Err(denied) => catalog
                 .view_by_name(&self.options.default_group)
-                .map(|view| Caller { key: None, group: view.group.id })
+                .map(|view| Caller::keyless(view.group.id))
                 .ok_or(denied),
         }
     }

@@ -161,11 +161,6 @@ impl Gateway {
 }
 
 impl Running {
-    /// The header parameters that the listed tool asks modern clients to repeat (F67).
-    pub fn header_params(&self) -> &[(String, String)] {
-        &self.tool.header_params
-    }
-
     /// Waits for what comes next. Not cancel-safe: keep the future until it is done.
     pub async fn next(&mut self) -> Step {
         loop {

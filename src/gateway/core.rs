@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use catalog::{Catalog, Known, Secret, ServerId, View};
+use catalog::{Catalog, Known, Secret, ServerId, Tool, View};
 use protocol::json;
 use store::Store;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use upstream::{Lookup, Owner, Upstreams};
 
 use crate::access::{Caller, Used};
@@ -52,6 +53,8 @@ pub struct Gateway {
     pub metrics: Arc<Metrics>,
     /// Settings that requests meet.
     pub options: Options,
+    /// Cancelled when the manager stops: streams end.
+    pub closing: CancellationToken,
     catalog: ArcSwap<Catalog>,
     generation: watch::Sender<u64>,
     server_info: String,
@@ -85,6 +88,31 @@ impl Gateway {
         lookup: Lookup,
     ) -> Result<Arc<Self>, StartError> {
         let (upstreams, news) = Upstreams::new(options.session_idle, lookup);
+        let gateway = Self::open(store, options, upstreams).await?;
+        tokio::spawn(keeper::run(gateway.clone(), news));
+        tokio::spawn(keeper::follow_database(gateway.clone()));
+        tokio::spawn(keeper::sweep(gateway.clone()));
+        Ok(gateway)
+    }
+
+    /// Reads the database and makes no links: for looking and changing while another
+    /// process may be serving, which sees the changes by itself.
+    ///
+    /// # Errors
+    /// As [`Gateway::start`].
+    pub async fn unlinked(
+        store: Store,
+        options: Options,
+        lookup: Lookup,
+    ) -> Result<Arc<Self>, StartError> {
+        Self::open(store, options, Upstreams::unlinked(lookup)).await
+    }
+
+    async fn open(
+        store: Store,
+        options: Options,
+        upstreams: Upstreams,
+    ) -> Result<Arc<Self>, StartError> {
         let sealer = seal::Sealer::new(&store.sealing_key().await?);
         let known = store.known().await?.into_iter().collect();
         let gateway = Arc::new(Self {
@@ -100,6 +128,7 @@ impl Gateway {
                 json::quoted(options.version)
             ),
             options,
+            closing: CancellationToken::new(),
             catalog: ArcSwap::default(),
             generation: watch::Sender::new(0),
         });
@@ -110,9 +139,6 @@ impl Gateway {
             let names = names.join(", ");
             return Err(StartError::NoDefaultGroup(gateway.options.default_group.clone(), names));
         }
-        tokio::spawn(keeper::run(gateway.clone(), news));
-        tokio::spawn(keeper::follow_database(gateway.clone()));
-        tokio::spawn(keeper::sweep(gateway.clone()));
         Ok(gateway)
     }
 
@@ -124,6 +150,16 @@ impl Gateway {
     /// What the caller lists and may call.
     pub fn view(&self, caller: &Caller) -> Option<Arc<View>> {
         self.catalog.load().view(caller.group).cloned()
+    }
+
+    /// The tool that a name leads the caller to.
+    pub fn tool(&self, caller: &Caller, name: &str) -> Option<Arc<Tool>> {
+        self.view(caller)?.resolve(name).map(|found| found.tool.clone())
+    }
+
+    /// The name under which the caller sees the tool that a name leads to.
+    pub fn exposed(&self, caller: &Caller, name: &str) -> Option<String> {
+        self.view(caller)?.resolve(name).map(|found| found.exposed.to_string())
     }
 
     /// Counts up with each new snapshot.
@@ -183,7 +219,7 @@ impl Gateway {
     fn may(&self, catalog: &Catalog, caller: &Caller) -> bool {
         match caller.key {
             Some(id) => {
-                catalog.key_by_id(id).is_some_and(|key| !key.revoked && key.group == caller.group)
+                catalog.key_by_id(id).is_some_and(|key| !key.revoked && Caller::of(key) == *caller)
             }
             None => !self.options.require_key && catalog.view(caller.group).is_some(),
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::{Known, ServerId};
+use catalog::{Catalog, Known, ServerId};
 use store::Change;
 use tokio::sync::mpsc;
 use upstream::News;
@@ -25,9 +25,9 @@ pub(crate) async fn run(gateway: Arc<Gateway>, mut news: mpsc::UnboundedReceiver
                 }
                 let _ = taken.send(());
             }
-            News::Changed(server) => {
+            News::Reopened(server) => {
                 if let Some(listed) = gateway.catalog().server_by_id(server) {
-                    gateway.metrics.reconnect(&listed.server.name, "down");
+                    gateway.metrics.reconnect(&listed.server.name, "lost");
                 }
             }
         }
@@ -69,20 +69,19 @@ impl Gateway {
         if before.server_by_id(server).is_none() {
             return Ok(());
         }
-        self.known().insert(server, known.clone());
-        // Alone: a server that was removed by another process must not undo the rest.
-        if let Err(error) = self.store.apply(vec![Change::SetKnown(server, known)]).await {
+        let mut all = self.known().clone();
+        all.insert(server, known.clone());
+        let state = self.store.load().await?;
+        let after = Catalog::build(state.servers, Vec::new(), Vec::new(), &all);
+        let now = jiff::Timestamp::now().as_second();
+        let mut changes = vec![Change::SetKnown(server, known)];
+        changes.extend(manage::follow(&before, &after, &state.groups, now));
+        *self.known() = all;
+        if let Err(error) = self.store.apply(changes).await {
+            // Serving goes on with what is known; the next start will not know it.
             tracing::warn!(%error, "a server's tools are not kept for the next start");
         }
         self.refresh().await?;
-        let state = self.store.load().await?;
-        let now = jiff::Timestamp::now().as_second();
-        let after = self.catalog();
-        let follow = manage::follow(&before, &after, &state.groups, now);
-        if !follow.is_empty() {
-            self.store.apply(follow).await?;
-            self.refresh().await?;
-        }
         self.metrics.list_changed("server");
         Ok(())
     }

@@ -354,7 +354,7 @@ async fn first_event(connection: &mut Connection) -> Result<Bytes, Failure> {
     Ok(found.unwrap_or_default())
 }
 
-fn lost(error: pingora_core::BError) -> Failure {
-    let error = *error;
-    Failure::Lost(error.root_cause().to_string())
+/// Takes what pingora's results hold, so that it fits `map_err`.
+fn lost(error: impl AsRef<pingora_core::Error>) -> Failure {
+    Failure::Lost(error.as_ref().root_cause().to_string())
 }

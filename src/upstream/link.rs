@@ -95,6 +95,7 @@ enum Ended {
 pub(crate) async fn run(upstream: Arc<Upstream>, mut commands: mpsc::UnboundedReceiver<Command>) {
     let mut backoff = Backoff::default();
     let mut quick = true;
+    let mut again = false;
     loop {
         upstream.stand(State::Connecting, None, None);
         let attempt = tokio::select! {
@@ -105,6 +106,9 @@ pub(crate) async fn run(upstream: Arc<Upstream>, mut commands: mpsc::UnboundedRe
             Ok((session, known)) => {
                 listed(&upstream, known).await;
                 upstream.stand(State::Connected, None, None);
+                if std::mem::replace(&mut again, true) {
+                    upstream.tell(News::Reopened(upstream.id));
+                }
                 let since = Instant::now();
                 let ended = watch(&upstream, &session, &mut commands).await;
                 if since.elapsed() >= HEALTHY {
@@ -136,7 +140,6 @@ pub(crate) async fn run(upstream: Arc<Upstream>, mut commands: mpsc::UnboundedRe
         let state = if matches!(failure, Failure::Auth(_)) { State::Auth } else { State::Down };
         tracing::info!(server = upstream.name(), %failure, retry_in_s = wait.as_secs(), "down");
         upstream.stand(state, Some(failure), Some(Instant::now() + wait));
-        upstream.tell(News::Changed(upstream.id));
         if !pause(&upstream, wait, &mut commands).await {
             return;
         }

@@ -35,8 +35,8 @@ pub enum News {
         /// Answered once requests see these tools.
         taken: oneshot::Sender<()>,
     },
-    /// The link's state changed in another way.
-    Changed(ServerId),
+    /// The link is connected again.
+    Reopened(ServerId),
 }
 
 /// What a connection test found.
@@ -64,6 +64,8 @@ pub struct Upstreams {
     map: ArcSwap<HashMap<ServerId, Arc<Upstream>>>,
     news: mpsc::UnboundedSender<News>,
     idle: Duration,
+    /// Whether links are made at all; the command line only looks and changes.
+    linked: bool,
 }
 
 impl std::fmt::Debug for Upstreams {
@@ -79,7 +81,13 @@ impl Upstreams {
         let (news, received) = mpsc::unbounded_channel();
         let connector = Arc::new(Connector::new(Some(ConnectorOptions::new(POOL))));
         let context = Arc::new(Context { connector, lookup, tasks: TaskTracker::new() });
-        (Self { context, map: ArcSwap::default(), news, idle }, received)
+        let map = ArcSwap::default();
+        (Self { context, map, news, idle, linked: true }, received)
+    }
+
+    /// Makes no links; servers can only be tested.
+    pub fn unlinked(lookup: Lookup) -> Self {
+        Self { linked: false, ..Self::new(Duration::ZERO, lookup).0 }
     }
 
     /// The server of that id.
@@ -91,6 +99,9 @@ impl Upstreams {
     /// change does not touch goes on. Calls must not overlap; the gateway's one refresh at
     /// a time sees to that.
     pub fn reconcile(&self, servers: &[Server]) {
+        if !self.linked {
+            return;
+        }
         let before = self.map.load_full();
         let mut after = HashMap::with_capacity(servers.len());
         for server in servers {

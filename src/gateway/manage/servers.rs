@@ -197,10 +197,24 @@ impl Gateway {
             Some(name) => check::name(&name)?,
             None => "test".to_owned(),
         };
-        let tested = self.upstreams.test(&server).await;
-        Ok(tested
-            .map(|tested| Tested { tools: tested.tools, server: tested.name })
-            .map_err(|failure| failure.to_string()))
+        Ok(self.try_server(&server).await)
+    }
+
+    /// As [`Gateway::test_server`], for one that is registered, enabled or not.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; the inner one says in words why the server could not be used.
+    pub async fn test_registered(&self, name: &str) -> Result<Result<Tested, String>, Error> {
+        let catalog = self.catalog();
+        let listed = catalog.server(name).ok_or_else(|| Error::not_found(Noun::Server, name))?;
+        Ok(self.try_server(&listed.server).await)
+    }
+
+    async fn try_server(&self, server: &Server) -> Result<Tested, String> {
+        match self.upstreams.test(server).await {
+            Ok(tested) => Ok(Tested { tools: tested.tools, server: tested.name }),
+            Err(failure) => Err(failure.to_string()),
+        }
     }
 
     /// Waits outside the turn: a slow server must not hold up other writes.

@@ -1,0 +1,32 @@
+//! `initialize`: agrees on a version and opens a session, without waiting for any server
+//! (F20, F21, P10).
+
+use bytes::Bytes;
+use pingora_core::Result;
+use protocol::{Version, json, message};
+
+use crate::refusal::Refusal;
+use crate::reply::Client;
+use crate::rpc::Request;
+
+/// What the manager offers: tools that change, log messages, and empty lists of the rest.
+pub(crate) const CAPABILITIES: &str =
+    r#"{"tools":{"listChanged":true},"resources":{},"prompts":{},"logging":{}}"#;
+
+pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Result<()> {
+    let Some(asked) = request.text("protocolVersion") else {
+        let refusal = request.bad_params("`params.protocolVersion` must be a string");
+        return client.refuse(&refusal).await;
+    };
+    let version = Version::negotiate(&asked);
+    let Some(conversation) = request.gateway.open_conversation(request.caller, version) else {
+        return client.refuse(&Refusal::Internal { id: request.id.to_owned() }).await;
+    };
+    let result = format!(
+        r#"{{"protocolVersion":{},"capabilities":{CAPABILITIES},"serverInfo":{}}}"#,
+        json::quoted(version.as_str()),
+        request.gateway.own_info()
+    );
+    let body = Bytes::from(message::result(request.id, &result));
+    client.json_with(200, &[("mcp-session-id", &conversation.id)], &[body]).await
+}

@@ -1,0 +1,196 @@
+//! The way out: everything that is written to an app goes through [`Client`].
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
+use pingora_core::Result;
+use pingora_core::protocols::http::server::Session;
+use pingora_http::ResponseHeader;
+use protocol::sse;
+
+use crate::body;
+use crate::refusal::Refusal;
+
+/// Idle keep-alive of a client's connection, in seconds. Set with each answer: pingora
+/// would keep the connection for ever after its first request.
+const KEEPALIVE: u64 = 75;
+
+/// What the access log and the metrics say about a request.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// MCP method, or a word for the kind of request; from a closed set.
+    pub method: &'static str,
+    /// `legacy`, `modern`, or `none`.
+    pub era: &'static str,
+    /// HTTP status that was sent; 0 when none was.
+    pub status: u16,
+    /// Id of the key.
+    pub key: Option<i64>,
+    /// Exposed name of the tool that was called.
+    pub tool: Option<String>,
+}
+
+/// The client of one request.
+pub struct Client<'a> {
+    /// The request, and the way to the client.
+    pub http: &'a mut Session,
+    /// For the log.
+    pub report: &'a mut Report,
+    origin: Option<HeaderValue>,
+    streaming: bool,
+}
+
+impl std::fmt::Debug for Client<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("streaming", &self.streaming).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Client<'a> {
+    /// A client that has been answered nothing yet.
+    pub fn new(http: &'a mut Session, report: &'a mut Report) -> Self {
+        let origin = http.get_header(header::ORIGIN).cloned();
+        Self { http, report, origin, streaming: false }
+    }
+
+    /// The request's headers.
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.http.req_header().headers
+    }
+
+    /// A header's value as text; absent when it is not text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers().get(name)?.to_str().ok()
+    }
+
+    /// Does not let pages of the request's origin read the answer.
+    pub(crate) fn without_cors(mut self) -> Self {
+        self.origin = None;
+        self
+    }
+
+    /// Answers with JSON. `parts` are written one after the other.
+    pub(crate) async fn json(&mut self, status: u16, parts: &[Bytes]) -> Result<()> {
+        self.json_with(status, &[], parts).await
+    }
+
+    /// As [`Client::json`], with more headers.
+    pub(crate) async fn json_with(
+        &mut self,
+        status: u16,
+        more: &[(&'static str, &str)],
+        parts: &[Bytes],
+    ) -> Result<()> {
+        let length: usize = parts.iter().map(Bytes::len).sum();
+        let mut head = self.head(status, 6 + more.len())?;
+        head.insert_header(header::CONTENT_TYPE, "application/json")?;
+        head.insert_header(header::CONTENT_LENGTH, length)?;
+        for (name, value) in more {
+            head.insert_header(*name, *value)?;
+        }
+        self.http.write_response_header(Box::new(head)).await?;
+        for part in parts {
+            self.http.write_response_body(part.clone(), false).await?;
+        }
+        self.http.write_response_body(Bytes::new(), true).await
+    }
+
+    /// Answers without a body.
+    pub(crate) async fn empty(&mut self, status: u16, more: &[(&'static str, &str)]) -> Result<()> {
+        let mut head = self.head(status, 4 + more.len())?;
+        if status != 204 {
+            head.insert_header(header::CONTENT_LENGTH, 0)?;
+        }
+        for (name, value) in more {
+            head.insert_header(*name, *value)?;
+        }
+        self.http.write_response_header(Box::new(head)).await?;
+        self.http.write_response_body(Bytes::new(), true).await
+    }
+
+    /// Answers a refusal, after reading what the client is still sending.
+    pub async fn refuse(&mut self, refusal: &Refusal) -> Result<()> {
+        body::drain(self.http).await;
+        let body = Bytes::from(refusal.body());
+        match refusal {
+            Refusal::Key(_) => {
+                self.json_with(refusal.status(), &[("www-authenticate", "Bearer")], &[body]).await
+            }
+            Refusal::HttpMethod { allow } => {
+                self.json_with(refusal.status(), &[("allow", allow)], &[body]).await
+            }
+            _ => self.json(refusal.status(), &[body]).await,
+        }
+    }
+
+    /// Opens the answer as an event stream, unless it is one already. The first bytes go
+    /// out at once, so that the client sees its headers.
+    pub(crate) async fn open_stream(&mut self) -> Result<()> {
+        if self.streaming {
+            return Ok(());
+        }
+        self.streaming = true;
+        let mut head = self.head(200, 8)?;
+        head.insert_header(header::CONTENT_TYPE, "text/event-stream")?;
+        head.insert_header(header::CACHE_CONTROL, "no-cache")?;
+        head.insert_header("x-accel-buffering", "no")?;
+        if !self.http.is_http2() {
+            head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
+        }
+        self.http.write_response_header(Box::new(head)).await
+    }
+
+    /// Whether the answer is an event stream by now.
+    pub(crate) fn is_streaming(&self) -> bool {
+        self.streaming
+    }
+
+    /// Sends one message on the stream.
+    pub(crate) async fn event(&mut self, json: &[u8]) -> Result<()> {
+        let mut out = Vec::new();
+        sse::write_event(json, &mut out);
+        self.http.write_response_body(Bytes::from(out), false).await
+    }
+
+    /// Sends a sign of life on the stream.
+    pub(crate) async fn comment(&mut self) -> Result<()> {
+        self.http.write_response_body(Bytes::from_static(sse::COMMENT), false).await
+    }
+
+    /// Ends the stream.
+    pub(crate) async fn end_stream(&mut self) -> Result<()> {
+        self.http.write_response_body(Bytes::new(), true).await
+    }
+
+    /// Waits until the client is gone. To be used beside whatever the client waits for.
+    pub(crate) async fn gone(&mut self) {
+        // Bytes of a request sent too early end this as well; pingora cannot keep them.
+        let _ = self.http.read_body_or_idle(true).await;
+    }
+
+    /// Answers a CORS preflight; no key is needed, since the browser cannot send one yet.
+    pub(crate) async fn preflight(&mut self) -> Result<()> {
+        const USUAL: &str = "authorization, content-type, accept, mcp-session-id, \
+             mcp-protocol-version, last-event-id, mcp-method, mcp-name";
+        let asked = self.header("access-control-request-headers").unwrap_or(USUAL).to_owned();
+        let more = [
+            ("access-control-allow-methods", "GET, POST, DELETE, OPTIONS"),
+            ("access-control-allow-headers", asked.as_str()),
+            ("access-control-max-age", "600"),
+        ];
+        self.empty(204, &more).await
+    }
+
+    fn head(&mut self, status: u16, room: usize) -> Result<ResponseHeader> {
+        self.report.status = status;
+        self.http.set_keepalive(Some(KEEPALIVE));
+        let mut head = ResponseHeader::build(status, Some(room))?;
+        if let Some(origin) = &self.origin {
+            head.insert_header(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone())?;
+            head.insert_header(header::VARY, "Origin")?;
+            head.insert_header(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED)?;
+        }
+        Ok(head)
+    }
+}
+
+const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate";

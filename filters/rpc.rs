@@ -1,0 +1,252 @@
+//! One JSON-RPC message: its era, its session, its method.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use gateway::{Caller, Conversation, Gateway};
+use pingora_core::Result;
+use protocol::json::{self, Members};
+use protocol::meta::RequestMeta;
+use protocol::{Era, Message, Version, headers};
+
+use crate::accept::Accept;
+use crate::methods::{discover, initialize, simple, stream, tools_call, tools_list};
+use crate::refusal::Refusal;
+use crate::reply::Client;
+
+/// A request that may be served: known method, right era, live session.
+pub(crate) struct Request<'a> {
+    pub(crate) gateway: &'a Arc<Gateway>,
+    pub(crate) caller: Caller,
+    pub(crate) accept: Accept,
+    /// Raw id.
+    pub(crate) id: &'a str,
+    /// Raw object.
+    pub(crate) params: Option<&'a str>,
+    pub(crate) meta: RequestMeta<'a>,
+    pub(crate) era: Era,
+    /// The legacy session; `None` in the modern era and before `initialize`.
+    pub(crate) conversation: Option<Arc<Conversation>>,
+}
+
+/// What serves a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Handler {
+    Initialize,
+    Ping,
+    SetLevel,
+    Discover,
+    Listen,
+    ToolsList,
+    ToolsCall,
+    /// A list that is always empty; the name of its member.
+    Empty(&'static str),
+}
+
+/// Method, whether legacy clients have it, whether modern ones do, what serves it.
+const METHODS: [(&str, bool, bool, Handler); 10] = [
+    ("initialize", true, false, Handler::Initialize),
+    ("ping", true, false, Handler::Ping),
+    ("logging/setLevel", true, false, Handler::SetLevel),
+    ("server/discover", false, true, Handler::Discover),
+    ("subscriptions/listen", false, true, Handler::Listen),
+    ("tools/list", true, true, Handler::ToolsList),
+    ("tools/call", true, true, Handler::ToolsCall),
+    ("resources/list", true, true, Handler::Empty("resources")),
+    ("resources/templates/list", true, true, Handler::Empty("resourceTemplates")),
+    ("prompts/list", true, true, Handler::Empty("prompts")),
+];
+
+/// Serves one message.
+///
+/// # Errors
+/// When the client cannot be written to.
+pub(crate) async fn serve(
+    gateway: &Arc<Gateway>,
+    caller: Caller,
+    accept: Accept,
+    client: &mut Client<'_>,
+    message: Message<'_>,
+) -> Result<()> {
+    let (id, method, params) = match message {
+        Message::Request { id, method, params } => (id, method, params),
+        Message::Notification { method, params } => {
+            return notification(gateway, caller, client, &method, params).await;
+        }
+        // Nothing is asked of clients, so an answer of theirs is taken and dropped.
+        Message::Response { .. } => {
+            client.report.method = "response";
+            return client.empty(202, &[]).await;
+        }
+    };
+    let meta = RequestMeta::of(params);
+    let era = if meta.version.is_some() || says_modern(client) { Era::Modern } else { Era::Legacy };
+    client.report.era = if era == Era::Modern { "modern" } else { "legacy" };
+    let found = METHODS.iter().find(|(name, legacy, modern, _)| {
+        *name == method && if era == Era::Modern { *modern } else { *legacy }
+    });
+    client.report.method = found.map_or("other", |(name, ..)| name);
+    let mut request =
+        Request { gateway, caller, accept, id, params, meta, era, conversation: None };
+    let checked = match era {
+        Era::Modern => modern(&request, client, &method, found.is_some()),
+        Era::Legacy => match legacy(&request, client, &method) {
+            Ok(conversation) => {
+                request.conversation = conversation;
+                Ok(())
+            }
+            Err(refusal) => Err(refusal),
+        },
+    };
+    if let Err(refusal) = checked {
+        return client.refuse(&refusal).await;
+    }
+    let Some((_, _, _, handler)) = found else {
+        let (id, modern) = (id.to_owned(), era == Era::Modern);
+        let refusal = Refusal::Method { id, method: method.into_owned(), modern };
+        return client.refuse(&refusal).await;
+    };
+    match handler {
+        Handler::Initialize => initialize::serve(&request, client).await,
+        Handler::Ping => simple::result(&request, client, "{}").await,
+        Handler::SetLevel => simple::set_level(&request, client).await,
+        Handler::Discover => discover::serve(&request, client).await,
+        Handler::Listen => stream::listen(&request, client).await,
+        Handler::ToolsList => tools_list::serve(&request, client).await,
+        Handler::ToolsCall => tools_call::serve(&request, client).await,
+        Handler::Empty(member) => simple::empty_list(&request, client, member).await,
+    }
+}
+
+impl Request<'_> {
+    /// The caller's session, or why the request cannot be served without one.
+    pub(crate) fn bad_params(&self, why: impl Into<String>) -> Refusal {
+        Refusal::Params { id: self.id.to_owned(), why: why.into(), bad_request: false }
+    }
+
+    /// A string member of `params`.
+    pub(crate) fn text(&self, key: &str) -> Option<String> {
+        let params = Members::parse(self.params?).ok()?;
+        json::string(params.get(key)?).map(|text| text.into_owned())
+    }
+
+    /// Answers with a raw result, already in the form of the client's era.
+    pub(crate) async fn answer(&self, client: &mut Client<'_>, result: Bytes) -> Result<()> {
+        let head = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, self.id));
+        client.json(200, &[head, result, Bytes::from_static(b"}")]).await
+    }
+}
+
+/// Whether the header claims the modern era; such a request must also carry its `_meta`.
+fn says_modern(client: &Client<'_>) -> bool {
+    client.header(headers::PROTOCOL_VERSION) == Some(Version::V2026_07_28.as_str())
+}
+
+/// The checks of a modern request (F60–F66).
+fn modern(
+    request: &Request<'_>,
+    client: &Client<'_>,
+    method: &str,
+    known: bool,
+) -> std::result::Result<(), Refusal> {
+    let id = || request.id.to_owned();
+    let missing = |key: &str| Refusal::Params {
+        id: id(),
+        why: format!("`params._meta` must hold `io.modelcontextprotocol/{key}`"),
+        bad_request: true,
+    };
+    let mismatch = |why: String| Refusal::Mismatch { id: id(), why };
+    let version = request.meta.version.as_deref().ok_or_else(|| missing("protocolVersion"))?;
+    if client.header(headers::PROTOCOL_VERSION) != Some(version) {
+        let why = format!("header `MCP-Protocol-Version` must be `{version}`, as in the body");
+        return Err(mismatch(why));
+    }
+    if version != Version::V2026_07_28.as_str() {
+        return Err(Refusal::Unsupported { id: id(), requested: version.to_owned() });
+    }
+    if request.meta.capabilities.is_none() {
+        return Err(missing("clientCapabilities"));
+    }
+    // An unknown method is told as such (F64), whatever its headers.
+    if !known {
+        return Ok(());
+    }
+    if client.header(headers::METHOD) != Some(method) {
+        return Err(mismatch(format!("header `Mcp-Method` must be `{method}`, as in the body")));
+    }
+    if method == "tools/call" {
+        let name = request.text("name").unwrap_or_default();
+        let sent = client.header(headers::NAME).and_then(headers::decode);
+        if sent.as_deref() != Some(name.as_str()) {
+            let why = "header `Mcp-Name` must repeat `params.name`".to_owned();
+            return Err(mismatch(why));
+        }
+    }
+    Ok(())
+}
+
+/// The checks of a legacy request: version header and session (F22, F23, F33, F38).
+fn legacy(
+    request: &Request<'_>,
+    client: &Client<'_>,
+    method: &str,
+) -> std::result::Result<Option<Arc<Conversation>>, Refusal> {
+    if method == "initialize" {
+        return Ok(None);
+    }
+    version_header(client)?;
+    match session(request.gateway, request.caller, client) {
+        Ok(conversation) => Ok(Some(conversation)),
+        // A ping needs no session: it asks only whether we live.
+        Err(Refusal::NoSession) if method == "ping" => Ok(None),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// Refuses a version header that no legacy session can have.
+pub(crate) fn version_header(client: &Client<'_>) -> std::result::Result<(), Refusal> {
+    match client.headers().get(headers::PROTOCOL_VERSION) {
+        None => Ok(()),
+        Some(value) => match value.to_str().ok().and_then(Version::parse) {
+            Some(version) if version.era() == Era::Legacy => Ok(()),
+            _ => Err(Refusal::VersionHeader(String::from_utf8_lossy(value.as_bytes()).into())),
+        },
+    }
+}
+
+/// The session that the request names.
+pub(crate) fn session(
+    gateway: &Gateway,
+    caller: Caller,
+    client: &Client<'_>,
+) -> std::result::Result<Arc<Conversation>, Refusal> {
+    let sent = client.headers().get(headers::SESSION_ID).ok_or(Refusal::NoSession)?;
+    let id = sent.to_str().map_err(|_| Refusal::UnknownSession)?;
+    gateway.conversation(id, caller).ok_or(Refusal::UnknownSession)
+}
+
+/// Notifications are always accepted; two of them mean something (F6, F39).
+async fn notification(
+    gateway: &Arc<Gateway>,
+    caller: Caller,
+    client: &mut Client<'_>,
+    method: &str,
+    params: Option<&str>,
+) -> Result<()> {
+    client.report.method = "notification";
+    if says_modern(client) {
+        return client.empty(202, &[]).await;
+    }
+    match session(gateway, caller, client) {
+        Ok(conversation) => {
+            if method == "notifications/cancelled"
+                && let Some(params) = params.and_then(|raw| Members::parse(raw).ok())
+                && let Some(id) = params.get("requestId")
+            {
+                conversation.cancel(id);
+            }
+            client.empty(202, &[]).await
+        }
+        Err(refusal) => client.refuse(&refusal).await,
+    }
+}

@@ -1,0 +1,136 @@
+//! Wiring, top to bottom: settings → store → seed → gateway → front → listener, and the way
+//! down again.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use catalog::ServerId;
+use filters::{Bind, Hosts};
+use gateway::{Gateway, Options};
+use store::{AuditKind, Change, Store};
+use tokio::sync::watch;
+use upstream::Lookup;
+
+use crate::front::Front;
+use crate::listen::{self, Listener};
+use crate::settings::Settings;
+
+/// How long running requests may go on after the order to stop.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// A manager that serves.
+pub(crate) struct Running {
+    /// The use cases.
+    pub(crate) gateway: Arc<Gateway>,
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    stop: watch::Sender<bool>,
+    serving: tokio::task::JoinHandle<()>,
+    requests: tokio_util::task::TaskTracker,
+}
+
+/// Opens the database, seeds it if it is fresh, starts the links and listens.
+///
+/// # Errors
+/// Says what could not be opened, read or bound.
+pub(crate) async fn start(settings: &Settings) -> anyhow::Result<Running> {
+    // Sockets and certificates first: a second manager must not touch the database.
+    let listener = Listener::bind(SocketAddr::new(settings.boot.host, settings.boot.port))?;
+    let tls = settings.tls().map(|(cert, key)| listen::tls(cert, key)).transpose()?;
+    let store = open_store(settings).await?;
+    let gateway = Gateway::start(store, options(settings), lookup(settings)).await?;
+    let front = Front::new(gateway.clone(), hosts(settings), settings.limits.body);
+    let (address, requests) = (listener.address(), front.requests());
+    if let Some(tls) = &tls {
+        gateway.metrics.tls_not_after(tls.not_after);
+    }
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let (stop, stopped) = watch::channel(false);
+    let serving = tokio::spawn(listen::serve(listener, front, tls, stopped));
+
+    tracing::info!(address = %address, scheme, version = env!("CARGO_PKG_VERSION"), "listening");
+    Ok(Running { gateway, address, stop, serving, requests })
+}
+
+impl Running {
+    /// Stops accepting, ends streams, lets running requests finish, and closes everything.
+    pub(crate) async fn stop(self) {
+        tracing::info!("stopping");
+        self.gateway.closing.cancel();
+        let _ = self.stop.send(true);
+        let _ = tokio::time::timeout(GRACE, self.serving).await;
+        self.requests.close();
+        if tokio::time::timeout(GRACE, self.requests.wait()).await.is_err() {
+            tracing::warn!(requests = self.requests.len(), "some requests were cut");
+        }
+        self.gateway.shutdown().await;
+    }
+}
+
+/// Opens the database; a fresh one takes the seed of the conf file, once.
+///
+/// # Errors
+/// When the database cannot be opened or written.
+pub(crate) async fn open_store(settings: &Settings) -> anyhow::Result<Store> {
+    let path = settings.boot.db.clone();
+    let store = tokio::task::spawn_blocking(move || Store::open(&path))
+        .await
+        .context("failed to open the database")??;
+    let state = store.load().await?;
+    if state.seeded {
+        return Ok(store);
+    }
+    let mut changes: Vec<Change> = Vec::new();
+    let servers = settings.seed_servers();
+    let names: Vec<String> = servers.iter().map(|server| server.name.clone()).collect();
+    changes.extend(servers.into_iter().map(Change::AddServer));
+    let id_of = |name: &str| -> Option<ServerId> {
+        names.iter().position(|known| known == name).map(store::added)
+    };
+    for seed in settings.seed_groups() {
+        let mut group = seed.to_group(id_of);
+        match state.groups.iter().find(|known| known.name == group.name) {
+            Some(known) => {
+                group.id = known.id;
+                changes.push(Change::SetGroup(group));
+            }
+            None => changes.push(Change::AddGroup(group)),
+        }
+    }
+    if !names.is_empty() {
+        let message =
+            format!("the first start added the servers of the conf file: {}", names.join(", "));
+        let at = jiff::Timestamp::now().as_second();
+        changes.push(Change::Audit { kind: AuditKind::Server, message, at });
+    }
+    changes.push(Change::Seeded);
+    store.apply(changes).await?;
+    Ok(store)
+}
+
+/// What requests meet of the settings.
+pub(crate) fn options(settings: &Settings) -> Options {
+    Options {
+        default_group: settings.boot.default_group.clone(),
+        require_key: settings.boot.require_key_for_mcp,
+        admin_token: settings.admin_token.clone(),
+        metrics_token: settings.metrics_token.clone(),
+        metrics_public: settings.metrics.public,
+        allowed_origins: settings.boot.allowed_origins.clone(),
+        session_idle: settings.sessions.idle,
+        version: env!("CARGO_PKG_VERSION"),
+    }
+}
+
+/// Values for `${NAME}` in servers' settings: the environment and the `.env` files.
+pub(crate) fn lookup(settings: &Settings) -> Lookup {
+    let env = settings.env.clone();
+    Arc::new(move |name| env.get(name).map(str::to_owned))
+}
+
+fn hosts(settings: &Settings) -> Hosts {
+    let bind = if settings.boot.host.is_loopback() { Bind::Loopback } else { Bind::Network };
+    Hosts::new(bind, settings.boot.allowed_hosts.clone(), settings.boot.allowed_origins.clone())
+}

@@ -1,0 +1,28 @@
+//! `serve`: until SIGTERM or Ctrl-C.
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::settings::Settings;
+use crate::{boot, logging};
+
+pub(super) async fn run(settings: &Settings) -> anyhow::Result<()> {
+    logging::start(&settings.log)?;
+    let running = boot::start(settings).await?;
+    if settings.admin_token.is_none() {
+        tracing::warn!("no MCPM_ADMIN_TOKEN is set: the management API answers 503");
+    }
+    until_told_to_stop().await?;
+    running.stop().await;
+    Ok(())
+}
+
+/// Waits for SIGTERM or SIGINT.
+pub(super) async fn until_told_to_stop() -> anyhow::Result<()> {
+    let mut term = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! The life of a request: host, route, edge, log. What happens in between is the edges'
+//! business (`filters` for apps, `admin` for people).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use filters::mcp::Mcp;
+use filters::{Client, Hosts, Refusal, Report, Verdict};
+use gateway::Gateway;
+use pingora_core::protocols::http::server::Session as Http;
+use pingora_core::upstreams::peer::HttpPeer;
+use pingora_core::{Error, ErrorType, Result};
+use pingora_http::ResponseHeader;
+use pingora_proxy::{FailToProxy, ProxyHttp, Session};
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+/// Idle keep-alive of a connection to the API or the portal, in seconds.
+const KEEPALIVE: u64 = 75;
+
+/// Serves every request of the one port.
+pub(crate) struct Front {
+    mcp: Mcp,
+    requests: TaskTracker,
+}
+
+/// One request, for its log line.
+pub(crate) struct Context {
+    started: Instant,
+    report: Report,
+    /// Held until the request is over, so that a stop can wait for it.
+    _running: TaskTrackerToken,
+}
+
+impl Front {
+    /// `body_limit` is in bytes.
+    pub(crate) fn new(gateway: Arc<Gateway>, hosts: Hosts, body_limit: usize) -> Self {
+        let mcp = Mcp { gateway, hosts: Arc::new(hosts), body_limit };
+        Self { mcp, requests: TaskTracker::new() }
+    }
+
+    /// Counts running requests.
+    pub(crate) fn requests(&self) -> TaskTracker {
+        self.requests.clone()
+    }
+
+    /// Host first, before anything is looked up; then the route (P2).
+    async fn serve(&self, http: &mut Http, report: &mut Report) -> Result<()> {
+        let header = http.req_header();
+        if self.mcp.hosts.host(&header.uri, &header.headers) != Verdict::Pass {
+            self.mcp.gateway.metrics.auth_failure("host");
+            report.method = "refused";
+            return Client::new(http, report).refuse(&Refusal::Host).await;
+        }
+        if filters::mcp::owns(header.uri.path()) {
+            return filters::mcp::serve(&self.mcp, http, report).await;
+        }
+        report.method = if admin::owns(header.uri.path()) { "admin" } else { "unknown" };
+        self.admin(http, report).await
+    }
+
+    /// Hands a whole request to the admin edge, which knows nothing of connections.
+    async fn admin(&self, http: &mut Http, report: &mut Report) -> Result<()> {
+        let body = match filters::read_body(http, self.mcp.body_limit).await {
+            Ok(body) => body,
+            Err(refusal) => return Client::new(http, report).refuse(&refusal).await,
+        };
+        let header = http.req_header();
+        let mut request = http::Request::new(body);
+        *request.method_mut() = header.method.clone();
+        *request.uri_mut() = header.uri.clone();
+        *request.headers_mut() = header.headers.clone();
+        let head_only = header.method == http::Method::HEAD;
+        let (parts, body) = admin::handle(&self.mcp.gateway, request).await.into_parts();
+        report.status = parts.status.as_u16();
+        let mut response = ResponseHeader::build(parts.status, Some(parts.headers.len() + 1))?;
+        for (name, value) in &parts.headers {
+            response.append_header(name.clone(), value.clone())?;
+        }
+        if parts.status != http::StatusCode::NO_CONTENT {
+            response.insert_header(http::header::CONTENT_LENGTH, body.len())?;
+        }
+        http.set_keepalive(Some(KEEPALIVE));
+        http.write_response_header(Box::new(response)).await?;
+        if !head_only {
+            http.write_response_body(body, false).await?;
+        }
+        http.write_response_body(Bytes::new(), true).await
+    }
+}
+
+#[async_trait]
+impl ProxyHttp for Front {
+    type CTX = Context;
+
+    fn new_ctx(&self) -> Context {
+        let report = Report { era: "none", ..Report::default() };
+        Context { started: Instant::now(), report, _running: self.requests.token() }
+    }
+
+    /// Everything is answered here, over pingora's own connectors where a server is asked.
+    async fn request_filter(&self, session: &mut Session, context: &mut Context) -> Result<bool> {
+        self.serve(&mut session.downstream_session, &mut context.report).await?;
+        Ok(true)
+    }
+
+    async fn upstream_peer(&self, _: &mut Session, _: &mut Context) -> Result<Box<HttpPeer>> {
+        Err(Error::explain(ErrorType::InternalError, "every request is answered by the filter"))
+    }
+
+    /// Errors are broken clients: there is nobody to answer, and the connection goes.
+    async fn fail_to_proxy(&self, _: &mut Session, _: &Error, _: &mut Context) -> FailToProxy {
+        FailToProxy { error_code: 0, can_reuse_downstream: false }
+    }
+
+    fn suppress_error_log(&self, _: &Session, _: &Context, _: &Error) -> bool {
+        true
+    }
+
+    /// One line per request, without anything secret (SEC-05): our own view of the peer, no
+    /// forwarded headers, no query.
+    async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
+        let took = context.started.elapsed();
+        let report = &context.report;
+        self.mcp.gateway.metrics.request(report.method, report.era, report.status, took);
+        if !tracing::enabled!(target: "access", tracing::Level::INFO) {
+            return;
+        }
+        let header = session.req_header();
+        let path: String = header.uri.path().chars().take(200).collect();
+        tracing::info!(
+            target: "access",
+            peer = session.client_addr().map(ToString::to_string),
+            http = header.method.as_str(),
+            path,
+            status = report.status,
+            method = report.method,
+            era = report.era,
+            key = report.key,
+            tool = report.tool,
+            ms = took.as_secs_f64() * 1000.0,
+            broken = error.is_some(),
+            "request"
+        );
+    }
+}
