@@ -13,7 +13,7 @@ const WHOLE: Duration = Duration::from_secs(60);
 
 /// What is read of a body nobody wants, so that a refusal reaches a client that is still
 /// sending, and its connection can be used again.
-const DRAIN: usize = 4 << 20;
+const DRAIN: usize = 32 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Reads the whole body.

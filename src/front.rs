@@ -96,7 +96,7 @@ impl ProxyHttp for Front {
     type CTX = Context;
 
     fn new_ctx(&self) -> Context {
-        let report = Report { era: "none", ..Report::default() };
+        let report = Report { method: "none", era: "none", ..Report::default() };
         Context { started: Instant::now(), report, _running: self.requests.token() }
     }
 

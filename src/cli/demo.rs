@@ -18,6 +18,9 @@ use super::serve::until_told_to_stop;
 use crate::settings::{Env, Level, Settings};
 use crate::{boot, logging};
 
+/// What the shown call notes.
+const NOTE: &str = r#"{"title":"Milk","text":"Two litres, on the way home."}"#;
+
 /// Show the manager at work.
 #[derive(Debug, Args)]
 pub(super) struct Demo {
@@ -36,7 +39,7 @@ pub(super) async fn run(demo: &Demo) -> anyhow::Result<()> {
     settings.boot.port = demo.port;
     settings.boot.db = folder.path().join("demo.db");
     settings.admin_token = Some(random()?);
-    settings.log.level = Level("warn".to_owned());
+    settings.log.level = Level("warn,rmcp=error".to_owned());
     logging::start(&settings.log)?;
     let running = boot::start(&settings)
         .await
@@ -97,10 +100,10 @@ async fn introduce(gateway: &Gateway, address: SocketAddr, key: &str) -> anyhow:
         };
         say(&format!("  {:<6} {} over {how}, {} tools", info.server.name, info.status, info.tools));
     }
-    let body = call("add_note", r#"{"title":"Milk","body":"Two litres, on the way home."}"#);
+    let body = call("add_note", NOTE);
     let answer = post(address, key, "add_note", &body).await?;
     say("\nOne call through the endpoint, made as an app makes it:\n");
-    say(&format!("  → add_note {}", r#"{"title":"Milk","body":"Two litres, on the way home."}"#));
+    say(&format!("  → add_note {NOTE}"));
     say(&format!("  ← {}", first_text(&answer)?));
     Ok(())
 }

@@ -280,7 +280,10 @@ async fn next(stream: &mut Option<Exchange>) -> Result<bool, Failure> {
         None => std::future::pending().await,
         Some(stream) => match stream.next().await? {
             Event::Notice(notice) => Ok(notice.method == "notifications/tools/list_changed"),
-            Event::Answer(_) => Err(Failure::Lost("the stream ended".into())),
+            // An error means that the server offers no such stream; a result, that it ended.
+            Event::Answer(answer) => {
+                answer.into_result().and(Err(Failure::Lost("the stream ended".into())))
+            }
         },
     }
 }

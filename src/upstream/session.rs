@@ -145,14 +145,20 @@ impl Session {
     /// When the server cannot be reached.
     pub(crate) async fn listen(&self) -> Result<Option<Exchange>, Failure> {
         const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
+        let subscribe = || {
+            let mut params = Members::default();
+            params.set("notifications", r#"{"toolsListChanged":true}"#);
+            modern(params)
+        };
         let kind = match &self.kind {
-            SessionKind::Stdio(link) => Kind::Stdio(link.listen()),
+            SessionKind::Stdio(link) => {
+                let params = (self.era == Era::Modern).then(subscribe);
+                Kind::Stdio(link.listen(params.as_deref()))
+            }
             SessionKind::Http(link) if link.era == Era::Modern => {
-                let mut params = Members::default();
-                params.set("notifications", r#"{"toolsListChanged":true}"#);
                 let request = Request {
                     method: "subscriptions/listen",
-                    params: modern(params),
+                    params: subscribe(),
                     name: None,
                     headers: Vec::new(),
                     repeatable: true,

@@ -116,8 +116,14 @@ impl StdioLink {
         Ok(exchange)
     }
 
-    /// The stream of notices that belong to no request.
-    pub(crate) fn listen(self: &Arc<Self>) -> StdioExchange {
+    /// The stream of notices that belong to no request. A modern server is asked for them
+    /// with `subscribe`, raw parameters of `subscriptions/listen`; its answer comes only
+    /// when the subscription ends, and says nothing more.
+    pub(crate) fn listen(self: &Arc<Self>, subscribe: Option<&str>) -> StdioExchange {
+        if let Some(params) = subscribe {
+            let id = session::next_id();
+            let _ = self.send(message::request(&id, "subscriptions/listen", Some(params)));
+        }
         let (tx, events) = mpsc::unbounded_channel();
         let mut pending = self.pending();
         if !pending.closed {

@@ -36,8 +36,13 @@ impl Key {
 
 impl Gateway {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// With more environment variables.
+    pub(crate) fn start_with(environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (process, address) = spawn(folder.path(), 0);
+        let (process, address) = spawn(folder.path(), 0, environment);
         Self { process, folder, address }
     }
 
@@ -59,7 +64,7 @@ impl Gateway {
     }
 
     pub(crate) fn start_again(&mut self) {
-        (self.process, self.address) = spawn(self.folder.path(), self.address.port());
+        (self.process, self.address) = spawn(self.folder.path(), self.address.port(), &[]);
     }
 
     /// One request to the management API: status and body (`null` where there is none).
@@ -132,7 +137,7 @@ impl Drop for Gateway {
 }
 
 /// Starts the binary in `folder`; port 0 takes a free one.
-fn spawn(folder: &Path, port: u16) -> (Process, SocketAddr) {
+fn spawn(folder: &Path, port: u16, environment: &[(&str, &str)]) -> (Process, SocketAddr) {
     let config = folder.join("mcp-manager.yaml");
     let database = folder.join("mcp-manager.db");
     let text = format!(
@@ -151,6 +156,7 @@ fn spawn(folder: &Path, port: u16) -> (Process, SocketAddr) {
             .env("HOME", folder)
             .env("MCPM_ADMIN_TOKEN", ADMIN_TOKEN)
             .env("MCPM_LOG_FORMAT", "json")
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stderr(Stdio::piped()),
     );

@@ -30,8 +30,6 @@ pub(crate) fn send(
     headers: &[(&str, &str)],
     body: &str,
 ) -> io::Result<Reply> {
-    let mut socket = TcpStream::connect_timeout(&address, SOON)?;
-    socket.set_read_timeout(Some(SOON))?;
     let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
@@ -39,7 +37,15 @@ pub(crate) fn send(
     if !body.is_empty() || method == "POST" {
         head.push_str(&format!("Content-Length: {}\r\n", body.len()));
     }
-    socket.write_all(format!("{head}\r\n{body}").as_bytes())?;
+    raw(address, &format!("{head}\r\n{body}"))
+}
+
+/// Sends these bytes as they are and reads the head of the answer.
+pub(crate) fn raw(address: SocketAddr, request: &str) -> io::Result<Reply> {
+    let mut socket = TcpStream::connect_timeout(&address, SOON)?;
+    socket.set_read_timeout(Some(SOON))?;
+    socket.write_all(request.as_bytes())?;
+    let method = request.split(' ').next().unwrap_or_default();
 
     let mut reader = BufReader::new(socket.try_clone()?);
     let status_line = line(&mut reader)?;

@@ -139,9 +139,12 @@ impl Child {
         // What the process left behind in its group ends with it (STD-03).
         signal(group, Signal::SIGKILL);
         let _ = process.wait().await;
-        // Answers that were written before the end still count.
-        let _ = tokio::time::timeout(GRACE, &mut reader).await;
-        reader.abort();
+        // Answers that were written before the end still count. A task that has ended must
+        // not be waited for again.
+        if !reader.is_finished() {
+            let _ = tokio::time::timeout(GRACE, &mut reader).await;
+            reader.abort();
+        }
         drain.abort();
         tracing::debug!(server = name, "process ended");
     }
