@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use catalog::{Server, Tool};
+use metrics::Phase;
 use protocol::meta::{self, RequestMeta};
 use protocol::{Era, bridge, codes, json, message, param};
 use store::{Behind, Outcome};
@@ -69,6 +70,8 @@ pub struct Running {
     progress_token: Option<String>,
     log_level: Option<u8>,
     started: Instant,
+    /// When the request had gone out, after `started`.
+    sent_after: Duration,
     booked: bool,
 }
 
@@ -130,6 +133,7 @@ impl Gateway {
             progress_token: asked.meta.progress_token.map(str::to_owned),
             log_level: asked.log_level,
             started: Instant::now(),
+            sent_after: Duration::ZERO,
             booked: false,
         };
         let recipe = ToolCall {
@@ -193,7 +197,7 @@ impl Running {
         tokio::spawn(async move { while let Step::Notice(_) = self.next().await {} });
     }
 
-    async fn begin(&self, recipe: Arc<dyn Recipe>) -> Result<Call, String> {
+    async fn begin(&mut self, recipe: Arc<dyn Recipe>) -> Result<Call, String> {
         let name = &self.server.name;
         let Some(upstream) = self.gateway.upstreams.get(self.server.id) else {
             return Err(format!("Server `{name}` was removed; nothing was run."));
@@ -210,10 +214,10 @@ impl Running {
             Some(key) if !self.server.shared => Owner::Key(key),
             _ => Owner::Group(self.caller.group),
         };
-        upstream
-            .call(owner, recipe)
-            .await
-            .map_err(|failure| words::failed(&self.tool, name, &failure))
+        let call = upstream.call(owner, recipe).await;
+        self.sent_after = self.started.elapsed();
+        self.gateway.metrics.phase(&self.exposed, Phase::Session, self.sent_after);
+        call.map_err(|failure| words::failed(&self.tool, name, &failure))
     }
 
     fn answered(&mut self, answer: &Answer) -> Reply {
@@ -281,6 +285,8 @@ impl Running {
         }
         let latency: Duration = self.started.elapsed();
         self.gateway.metrics.call(&self.exposed, outcome, latency);
+        let upstream = latency.saturating_sub(self.sent_after);
+        self.gateway.metrics.phase(&self.exposed, Phase::Upstream, upstream);
         self.gateway.store.behind(Behind::Usage {
             key: self.caller.key,
             server: self.server.id,

@@ -16,8 +16,8 @@ use upstream::{Lookup, Owner, Upstreams};
 use crate::access::{Caller, Used};
 use crate::conversation::Conversations;
 use crate::manage::Writes;
-use crate::metrics::Metrics;
 use crate::{keeper, seal};
+use metrics::Metrics;
 
 /// Settings that requests meet.
 #[derive(Debug, Clone)]

@@ -2,8 +2,7 @@
 //!
 //! Reading order: [`core`] (what there is, and how it changes) → [`access`] (who asks) →
 //! [`conversation`] (legacy sessions) → [`call`] (one tool call, start to end) → [`words`]
-//! (what a model is told when a call fails) → [`manage`] (the use cases of people) →
-//! [`metrics`].
+//! (what a model is told when a call fails) → [`manage`] (the use cases of people).
 
 mod access;
 mod call;
@@ -11,7 +10,6 @@ mod conversation;
 mod core;
 mod keeper;
 pub mod manage;
-mod metrics;
 mod seal;
 mod words;
 
@@ -19,4 +17,3 @@ pub use access::{Caller, Denied};
 pub use call::{Asked, Reply, Running, Step};
 pub use conversation::Conversation;
 pub use core::{Gateway, Options, StartError};
-pub use metrics::{Metrics, Phase};

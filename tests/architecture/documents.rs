@@ -34,7 +34,8 @@ fn every_endpoint_is_in_the_readme() {
     let mut code = BTreeSet::new();
     let mut rest = table;
     for path in literals(table).into_iter().filter(|text| text.starts_with('/')) {
-        let (before, after) = rest.split_once(path).expect("the literal is in the table");
+        let literal = format!("\"{path}\"");
+        let (before, after) = rest.split_once(&literal).expect("the literal is in the table");
         // An endpoint that names no method is one of the open ones.
         let named = before.rsplit_once("Method::").and_then(|(_, name)| words(name).next());
         code.insert(format!("{} {path}", named.unwrap_or("GET")));
@@ -112,7 +113,8 @@ fn every_command_is_in_the_readme() {
     let document = listing.lines().filter_map(|line| line.strip_prefix("mcp-manager "));
     let document = document.map(|line| {
         let is_word = |word: &&str| word.starts_with(|first: char| first.is_ascii_lowercase());
-        line.split_whitespace().take_while(is_word).take(2).collect::<Vec<_>>().join(" ")
+        let typed = line.split_once("  ").map_or(line, |(typed, _)| typed);
+        typed.split_whitespace().take_while(is_word).collect::<Vec<_>>().join(" ")
     });
     same(&code, &document.collect(), "the list of commands");
 }
@@ -150,10 +152,9 @@ fn every_make_target_that_is_spoken_of_is_there() {
     let makefile = read("Makefile");
     let mut offences = Vec::new();
     for path in files(".md") {
-        for (_, after) in read(&path).match_indices("`make ").map(|(at, _)| ((), at)) {
-            let text = read(&path);
-            let target =
-                words(text.get(after + 6..).unwrap_or_default()).next().unwrap_or_default();
+        let text = read(&path);
+        let spoken_of = text.split(['`', '\n']).filter_map(|part| part.strip_prefix("make "));
+        for target in spoken_of.filter_map(|rest| words(rest).next()) {
             if !makefile.lines().any(|line| line.starts_with(&format!("{target}:"))) {
                 offences.push(format!("{path}: make {target}"));
             }

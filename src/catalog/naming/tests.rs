@@ -1,3 +1,5 @@
+//! What names become, by example and by property.
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;

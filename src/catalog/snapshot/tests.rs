@@ -1,3 +1,5 @@
+//! Small catalogs, and what groups see of them.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! How the manager itself fares: readiness, and the figures that Prometheus collects.
 
-use prometheus::proto::MetricFamily;
+use metrics::MetricFamily;
 use upstream::State;
 
 use crate::Gateway;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use catalog::Catalog;
 use prometheus::core::{Collector, Metric, MetricVec, MetricVecBuilder};
-use prometheus::proto::MetricFamily;
+pub use prometheus::proto::MetricFamily;
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
     Registry,
