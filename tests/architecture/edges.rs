@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{Metadata, MetadataCommand, Package};
 
-use crate::tree::{files, none, read, sources, words};
+use crate::tree::{bare, files, none, read, sources};
 
 /// The picture in ARCHITECTURE.md, edge by edge. Arrows point down only: a crate uses none
 /// that stands above it here.
@@ -202,12 +202,13 @@ fn no_dependency_is_there_for_nothing() {
                 folders.iter().any(|f| f.len() > own.len() && path.starts_with(f.as_str()));
             path.starts_with(own.as_str()) && !nested
         };
-        let texts: Vec<_> = all.iter().filter(|source| inside(&source.path)).collect();
+        let ours = all.iter().filter(|source| inside(&source.path));
+        let texts: Vec<String> = ours.map(|source| bare(&source.text)).collect();
         for dependency in &package.dependencies {
             let name = dependency.rename.as_ref().unwrap_or(&dependency.name);
             used.insert(name.clone());
-            let word = name.replace('-', "_");
-            if !texts.iter().any(|s| s.text.lines().any(|line| words(line).any(|w| w == word))) {
+            let path = format!("{}::", name.replace('-', "_"));
+            if !texts.iter().any(|text| begins_a_path(text, &path)) {
                 offences.push(format!("{own}Cargo.toml: {name}"));
             }
         }
@@ -225,4 +226,10 @@ fn no_dependency_is_there_for_nothing() {
         }
     }
     none(&offences, "nothing uses these; take them out of the manifests:");
+}
+
+/// Whether `path` stands in a text, and not as the end of a longer name.
+fn begins_a_path(text: &str, path: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(path).any(|(at, _)| !text[..at].ends_with(is_name))
 }
