@@ -6,6 +6,7 @@ use http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use serde::Serialize;
 
+use crate::Unread;
 use crate::answer;
 
 /// Why a request was not carried out.
@@ -37,6 +38,9 @@ pub(crate) enum Error {
         /// What could be.
         allow: String,
     },
+    /// The body did not come.
+    #[error("{}", unread(.0))]
+    Unread(Unread),
     /// The use case said no.
     #[error(transparent)]
     Manage(#[from] manage::Error),
@@ -45,6 +49,14 @@ pub(crate) enum Error {
 #[derive(Serialize)]
 struct Body {
     error: String,
+}
+
+fn unread(why: &Unread) -> String {
+    match why {
+        Unread::TooLarge(limit) => format!("the body is larger than {limit} bytes"),
+        Unread::Slow => "the body took too long".to_owned(),
+        Unread::Broken => "the body broke off".to_owned(),
+    }
 }
 
 impl Error {
@@ -56,6 +68,9 @@ impl Error {
             Self::Origin => StatusCode::FORBIDDEN,
             Self::NoEndpoint(_) => StatusCode::NOT_FOUND,
             Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Unread(Unread::TooLarge(_)) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Unread(Unread::Slow) => StatusCode::REQUEST_TIMEOUT,
+            Self::Unread(Unread::Broken) => StatusCode::BAD_REQUEST,
             Self::Manage(error) => match error {
                 manage::Error::Invalid { .. } | manage::Error::Refused(_) => {
                     StatusCode::BAD_REQUEST

@@ -24,7 +24,7 @@ mod upstreams;
 use bytes::Bytes;
 use gateway::Gateway;
 use http::request::Parts;
-use http::{Method, Request, Response};
+use http::{Method, Response};
 
 use crate::cors::Cors;
 use crate::error::Error;
@@ -35,15 +35,30 @@ pub fn owns(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/") || routes::is_path(path)
 }
 
-/// Answers one request. Never fails; cancel-safe except that a write under way may still be
-/// made. The body of an answer to `HEAD` is left empty.
-pub async fn handle(gateway: &Gateway, request: Request<Bytes>) -> Response<Bytes> {
-    let (parts, body) = request.into_parts();
+/// Why a body could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// Larger than this many bytes.
+    TooLarge(usize),
+    /// It took too long.
+    Slow,
+    /// It broke off.
+    Broken,
+}
+
+/// Answers one request. `body` is waited for only once the caller may ask (P2). Never fails;
+/// cancel-safe except that a write under way may still be made. The body of an answer to
+/// `HEAD` is left empty.
+pub async fn handle(
+    gateway: &Gateway,
+    parts: Parts,
+    body: impl Future<Output = Result<Bytes, Unread>>,
+) -> Response<Bytes> {
     let cors = Cors::of(&parts, gateway.options.allowed_origins.as_deref());
     let mut response = if parts.method == Method::OPTIONS {
         cors.preflight(&parts.headers)
     } else {
-        match answer(gateway, &parts, &body, &cors).await {
+        match answer(gateway, &parts, body, &cors).await {
             Ok(answer) => answer.into_response(),
             Err(error) => error.into_response(),
         }
@@ -58,7 +73,7 @@ pub async fn handle(gateway: &Gateway, request: Request<Bytes>) -> Response<Byte
 async fn answer(
     gateway: &Gateway,
     parts: &Parts,
-    body: &Bytes,
+    body: impl Future<Output = Result<Bytes, Unread>>,
     cors: &Cors,
 ) -> Result<answer::Answer, Error> {
     if cors.refused() {
@@ -74,5 +89,6 @@ async fn answer(
     };
     token::check(gateway, &parts.headers, access)?;
     let found = found?;
-    (found.route.run)(gateway, Input { name: found.name, body: body.clone() }).await
+    let body = body.await.map_err(Error::Unread)?;
+    (found.route.run)(gateway, Input { name: found.name, body }).await
 }

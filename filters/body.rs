@@ -42,7 +42,11 @@ pub async fn read(http: &mut Session, limit: usize) -> Result<Bytes, Refusal> {
 }
 
 /// Reads and drops what is left of a body, within bounds.
-pub(crate) async fn drain(http: &mut Session) {
+pub async fn drain(http: &mut Session) {
+    // Who waits for a `100 Continue` has not sent its body and now will not.
+    if http.get_header(header::EXPECT).is_some() {
+        return;
+    }
     let rest = async {
         let mut left = DRAIN;
         while let Ok(Some(chunk)) = http.read_request_body().await {

@@ -28,7 +28,7 @@ mod refusal;
 mod reply;
 mod rpc;
 
-pub use body::read as read_body;
+pub use body::{drain as drain_body, read as read_body};
 pub use host::{Bind, Hosts, Verdict};
 pub use refusal::Refusal;
 pub use reply::{Client, Report};

@@ -57,7 +57,12 @@ pub async fn serve(mcp: &Mcp, http: &mut Session, report: &mut Report) -> Result
         }
     };
     client.report.key = caller.key.map(|key| key.0);
+    // The modern era has neither (F68); a legacy session's requests never claim it.
+    let modern = rpc::says_modern(&client);
     match method {
+        Method::GET | Method::DELETE if modern => {
+            client.refuse(&Refusal::HttpMethod { allow: "POST" }).await
+        }
         Method::POST => post(mcp, caller, &mut client).await,
         Method::GET => stream::get(&mcp.gateway, caller, &mut client).await,
         Method::DELETE => simple::delete(&mcp.gateway, caller, &mut client).await,

@@ -1,5 +1,7 @@
 //! The way out: everything that is written to an app goes through [`Client`].
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use pingora_core::Result;
@@ -13,6 +15,9 @@ use crate::refusal::Refusal;
 /// Idle keep-alive of a client's connection, in seconds. Set with each answer: pingora
 /// would keep the connection for ever after its first request.
 const KEEPALIVE: u64 = 75;
+
+/// How long a client may take nothing of what is being written to it.
+const STALLED: Duration = Duration::from_secs(60);
 
 /// What the access log and the metrics say about a request.
 #[derive(Debug, Default)]
@@ -183,6 +188,8 @@ impl<'a> Client<'a> {
     fn head(&mut self, status: u16, room: usize) -> Result<ResponseHeader> {
         self.report.status = status;
         self.http.set_keepalive(Some(KEEPALIVE));
+        // Who asks and does not read must not hold an answer for ever.
+        self.http.set_write_timeout(Some(STALLED));
         let mut head = ResponseHeader::build(status, Some(room))?;
         if let Some(origin) = &self.origin {
             head.insert_header(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone())?;
@@ -191,6 +198,11 @@ impl<'a> Client<'a> {
         }
         Ok(head)
     }
+}
+
+/// Has pingora drop a connection whose client is gone, or no longer let in.
+pub(crate) fn broken() -> pingora_core::BError {
+    pingora_core::Error::explain(pingora_core::ErrorType::ConnectionClosed, "the client is gone")
 }
 
 const EXPOSED: &str = "Mcp-Session-Id, WWW-Authenticate";

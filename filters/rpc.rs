@@ -7,7 +7,7 @@ use gateway::{Caller, Conversation, Gateway};
 use pingora_core::Result;
 use protocol::json::{self, Members};
 use protocol::meta::RequestMeta;
-use protocol::{Era, Message, Version, headers};
+use protocol::{Era, Message, Version, headers, message};
 
 use crate::accept::Accept;
 use crate::methods::{discover, initialize, simple, stream, tools_call, tools_list};
@@ -119,7 +119,7 @@ pub(crate) async fn serve(
 }
 
 impl Request<'_> {
-    /// The caller's session, or why the request cannot be served without one.
+    /// The refusal of parameters that cannot be used.
     pub(crate) fn bad_params(&self, why: impl Into<String>) -> Refusal {
         Refusal::Params { id: self.id.to_owned(), why: why.into(), bad_request: false }
     }
@@ -132,13 +132,13 @@ impl Request<'_> {
 
     /// Answers with a raw result, already in the form of the client's era.
     pub(crate) async fn answer(&self, client: &mut Client<'_>, result: Bytes) -> Result<()> {
-        let head = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, self.id));
-        client.json(200, &[head, result, Bytes::from_static(b"}")]).await
+        let [head, tail] = message::around_result(self.id);
+        client.json(200, &[Bytes::from(head), result, Bytes::from(tail)]).await
     }
 }
 
 /// Whether the header claims the modern era; such a request must also carry its `_meta`.
-fn says_modern(client: &Client<'_>) -> bool {
+pub(crate) fn says_modern(client: &Client<'_>) -> bool {
     client.header(headers::PROTOCOL_VERSION) == Some(Version::V2026_07_28.as_str())
 }
 

@@ -63,17 +63,23 @@ impl Front {
 
     /// Hands a whole request to the admin edge, which knows nothing of connections.
     async fn admin(&self, http: &mut Http, report: &mut Report) -> Result<()> {
-        let body = match filters::read_body(http, self.mcp.body_limit).await {
-            Ok(body) => body,
-            Err(refusal) => return Client::new(http, report).refuse(&refusal).await,
-        };
         let header = http.req_header();
-        let mut request = http::Request::new(body);
-        *request.method_mut() = header.method.clone();
-        *request.uri_mut() = header.uri.clone();
-        *request.headers_mut() = header.headers.clone();
+        let (mut request, ()) = http::Request::new(()).into_parts();
+        request.method = header.method.clone();
+        request.uri = header.uri.clone();
+        request.headers = header.headers.clone();
         let head_only = header.method == http::Method::HEAD;
-        let (parts, body) = admin::handle(&self.mcp.gateway, request).await.into_parts();
+        let body = async {
+            filters::read_body(http, self.mcp.body_limit).await.map_err(|refusal| match refusal {
+                Refusal::TooLarge(limit) => admin::Unread::TooLarge(limit),
+                Refusal::SlowBody(_) => admin::Unread::Slow,
+                _ => admin::Unread::Broken,
+            })
+        };
+        let answer = admin::handle(&self.mcp.gateway, request, body).await;
+        let (parts, body) = answer.into_parts();
+        // What was refused unread, the client may still be sending.
+        filters::drain_body(http).await;
         report.status = parts.status.as_u16();
         let mut response = ResponseHeader::build(parts.status, Some(parts.headers.len() + 1))?;
         for (name, value) in &parts.headers {

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::accept::Accept;
 use crate::methods::tools_call::QUIET;
 use crate::refusal::Refusal;
-use crate::reply::Client;
+use crate::reply::{Client, broken};
 use crate::rpc::{self, Request};
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
@@ -38,8 +38,8 @@ pub(crate) async fn get(
     client.comment().await?;
     let note = message::notification(LIST_CHANGED, None);
     // What changed between the client's list and this stream is told now.
-    let known = Some(conversation.last_listed()).filter(|digest| *digest != 0);
-    follow(gateway, caller, client, &note, known, &conversation.ended).await?;
+    let watch = Watch { gateway, caller, known: conversation.last_listed() };
+    watch.follow(client, &note, &conversation.take_stream()).await?;
     client.end_stream().await
 }
 
@@ -65,55 +65,61 @@ pub(crate) async fn listen(request: &Request<'_>, client: &mut Client<'_>) -> Re
     let note =
         if tools { message::notification(LIST_CHANGED, Some(&params)) } else { String::new() };
     let open = CancellationToken::new();
-    follow(request.gateway, request.caller, client, &note, None, &open).await?;
+    let watch = Watch { gateway: request.gateway, caller: request.caller, known: None };
+    watch.follow(client, &note, &open).await?;
     let result = format!(r#"{{"resultType":"complete","_meta":{subscription}}}"#);
     let result = bridge::own_result(&result, request.era, request.gateway.own_info());
     client.event(message::result(request.id, &result).as_bytes()).await?;
     client.end_stream().await
 }
 
-/// Sends `note` each time the caller's list differs from the one it was last told of, until
-/// the client, its right to be here, the session or the manager ends. An empty note is not
-/// sent.
-async fn follow(
-    gateway: &Arc<Gateway>,
+/// Whose list is watched, and what of it the client knows.
+struct Watch<'a> {
+    gateway: &'a Arc<Gateway>,
     caller: Caller,
-    client: &mut Client<'_>,
-    note: &str,
+    /// Digest of the list that the client read last, if it read one.
     known: Option<u64>,
-    ended: &CancellationToken,
-) -> Result<()> {
-    let mut changes = gateway.changes();
-    let mut told = known;
-    let mut quiet = Instant::now() + QUIET;
-    loop {
-        changes.mark_unchanged();
-        if !gateway.still(&caller) {
-            return Ok(());
-        }
-        let digest = gateway.view(&caller).map(|view| view.digest());
-        if told.is_some() && digest != told && !note.is_empty() {
-            client.event(note.as_bytes()).await?;
-        }
-        told = digest;
+}
+
+impl Watch<'_> {
+    /// Sends `note` each time the caller's list differs from the one it was last told of, until
+    /// the client, its right to be here, the session or the manager ends. An empty note is not
+    /// sent.
+    async fn follow(
+        &self,
+        client: &mut Client<'_>,
+        note: &str,
+        ended: &CancellationToken,
+    ) -> Result<()> {
+        let Self { gateway, caller, .. } = self;
+        let mut changes = gateway.changes();
+        let mut told = self.known;
+        let mut quiet = Instant::now() + QUIET;
         loop {
-            tokio::select! {
-                changed = changes.changed() => match changed {
-                    Ok(()) => break,
-                    Err(_) => return Ok(()),
-                },
-                () = client.gone() => return Err(gone()),
-                () = ended.cancelled() => return Ok(()),
-                () = gateway.closing.cancelled() => return Ok(()),
-                () = tokio::time::sleep_until(quiet) => {
-                    client.comment().await?;
-                    quiet = Instant::now() + QUIET;
+            changes.mark_unchanged();
+            if !gateway.still(caller) {
+                return Ok(());
+            }
+            let digest = gateway.view(caller).map(|view| view.digest());
+            if told.is_some() && digest != told && !note.is_empty() {
+                client.event(note.as_bytes()).await?;
+            }
+            told = digest;
+            loop {
+                tokio::select! {
+                    changed = changes.changed() => match changed {
+                        Ok(()) => break,
+                        Err(_) => return Ok(()),
+                    },
+                    () = client.gone() => return Err(broken()),
+                    () = ended.cancelled() => return Ok(()),
+                    () = gateway.closing.cancelled() => return Ok(()),
+                    () = tokio::time::sleep_until(quiet) => {
+                        client.comment().await?;
+                        quiet = Instant::now() + QUIET;
+                    }
                 }
             }
         }
     }
-}
-
-fn gone() -> pingora_core::BError {
-    pingora_core::Error::explain(pingora_core::ErrorType::ConnectionClosed, "the client is gone")
 }

@@ -5,15 +5,16 @@ use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Asked, Reply, Running, Step};
+use gateway::{Asked, Cancellable, Reply, Step};
 use pingora_core::Result;
 use protocol::json::{self, Members};
 use protocol::{Era, message, meta, param};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::refusal::Refusal;
-use crate::reply::Client;
+use crate::reply::{Client, broken};
 use crate::rpc::Request;
 
 /// How long a client hears nothing before it gets a sign of life (HTTP-15).
@@ -28,38 +29,27 @@ pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Res
     if arguments.is_some_and(|raw| !raw.starts_with('{')) {
         return client.refuse(&request.bad_params("`params.arguments` must be an object")).await;
     }
-    if let Err(refusal) = mirrored(request, client, &name, arguments) {
+    let found = match request.gateway.find(&request.caller, request.era, &name) {
+        Ok(found) => found,
+        Err(reply) => return finish(request, client, reply).await,
+    };
+    if request.era == Era::Modern
+        && let Err(why) = param::verify(found.header_params(), arguments, |n| client.header(n))
+    {
+        let refusal = Refusal::Mismatch { id: request.id.to_owned(), why };
         return client.refuse(&refusal).await;
     }
-    client.report.tool = request.gateway.exposed(&request.caller, &name);
+    client.report.tool = Some(found.exposed().to_owned());
     let asked = Asked {
         caller: request.caller,
         era: request.era,
-        name: &name,
+        found,
         params: request.params,
         arguments,
         meta: &request.meta,
         log_level: log_level(request),
     };
-    match request.gateway.call(&asked).await {
-        Ok(running) => follow(request, client, running).await,
-        Err(reply) => finish(request, client, reply).await,
-    }
-}
-
-/// Arguments that the listed tool wants repeated in headers (F67).
-fn mirrored(
-    request: &Request<'_>,
-    client: &Client<'_>,
-    name: &str,
-    arguments: Option<&str>,
-) -> std::result::Result<(), Refusal> {
-    if request.era == Era::Legacy {
-        return Ok(());
-    }
-    let Some(tool) = request.gateway.tool(&request.caller, name) else { return Ok(()) };
-    param::verify(&tool.header_params, arguments, |name| client.header(name))
-        .map_err(|why| Refusal::Mismatch { id: request.id.to_owned(), why })
+    follow(request, client, &asked).await
 }
 
 /// The lowest severity of log messages wanted: a modern client says so with each call.
@@ -80,75 +70,112 @@ enum Gone {
     Out,
 }
 
-async fn follow(
-    request: &Request<'_>,
-    client: &mut Client<'_>,
-    mut running: Running,
-) -> Result<()> {
-    let cancellable =
-        request.conversation.as_ref().map(|conversation| conversation.begin(request.id));
-    let never = CancellationToken::new();
-    let cancelled = cancellable.as_ref().map_or(&never, |call| &call.cancelled);
+/// From before the call is sent until its answer: whoever stops waiting is noticed at once,
+/// whatever the call is waiting for.
+async fn follow(request: &Request<'_>, client: &mut Client<'_>, asked: &Asked<'_>) -> Result<()> {
+    let mut waiting = Waiting::new(request);
+    let started = waiting.beside(client, request.gateway.call(asked)).await;
+    let mut running = match started {
+        Ok(Ok(running)) => running,
+        Ok(Err(reply)) => return finish(request, client, reply).await,
+        // Not sent yet, so there is nothing to run on.
+        Err(Gone::Cancelled) => return unanswered(request, client).await,
+        Err(Gone::Client | Gone::Out) => return Err(broken()),
+    };
     loop {
-        match next(request, client, &mut running, cancelled).await? {
-            Ok(Step::Notice(notice)) => {
-                // A client that takes no stream gets the result alone.
-                if request.accept.events {
-                    client.open_stream().await?;
-                    client.event(notice.as_bytes()).await?;
-                }
-            }
+        let gone = match waiting.beside(client, running.next()).await {
             Ok(Step::Done(reply)) => return finish(request, client, reply).await,
-            Err(Gone::Client) if request.era == Era::Legacy => {
-                running.run_on();
-                return Err(broken());
+            Ok(Step::Notice(notice)) => match pass_on(request, client, &notice).await {
+                Ok(()) => continue,
+                Err(_) => Gone::Client,
+            },
+            Err(gone) => gone,
+        };
+        return match gone {
+            Gone::Client if request.era == Era::Legacy => {
+                running.run_on(waiting.cancellable.take());
+                Err(broken())
             }
-            Err(Gone::Client) => {
-                running.cancel().await;
-                return Err(broken());
+            Gone::Client | Gone::Out => {
+                running.cancel();
+                Err(broken())
             }
-            Err(Gone::Cancelled) => {
-                running.cancel().await;
-                return unanswered(request, client).await;
+            Gone::Cancelled => {
+                running.cancel();
+                unanswered(request, client).await
             }
-            Err(Gone::Out) => {
-                running.cancel().await;
-                return Err(broken());
-            }
-        }
+        };
     }
 }
 
-/// The next step of the call, unless somebody stops waiting for it first.
-async fn next(
-    request: &Request<'_>,
-    client: &mut Client<'_>,
-    running: &mut Running,
-    cancelled: &CancellationToken,
-) -> Result<std::result::Result<Step, Gone>> {
-    let mut step = pin!(running.next());
-    let mut quiet = pin!(tokio::time::sleep(QUIET));
-    let mut changes = request.gateway.changes();
-    loop {
-        tokio::select! {
-            biased;
-            step = &mut step => return Ok(Ok(step)),
-            () = client.gone() => return Ok(Err(Gone::Client)),
-            () = cancelled.cancelled() => {
-                let ended = request.conversation.as_ref().is_some_and(|c| c.ended.is_cancelled());
-                return Ok(Err(if ended { Gone::Out } else { Gone::Cancelled }));
-            }
-            changed = changes.changed() => {
-                if changed.is_err() || !request.gateway.still(&request.caller) {
-                    return Ok(Err(Gone::Out));
+/// A client that takes no stream gets the result alone.
+async fn pass_on(request: &Request<'_>, client: &mut Client<'_>, notice: &str) -> Result<()> {
+    if request.accept.events {
+        client.open_stream().await?;
+        client.event(notice.as_bytes()).await?;
+    }
+    Ok(())
+}
+
+/// What is watched while a client waits.
+struct Waiting<'r> {
+    request: &'r Request<'r>,
+    cancellable: Option<Cancellable>,
+    never: CancellationToken,
+    changes: watch::Receiver<u64>,
+}
+
+impl<'r> Waiting<'r> {
+    fn new(request: &'r Request<'r>) -> Self {
+        let conversation = request.conversation.as_ref();
+        let mut changes = request.gateway.changes();
+        // The key was good a moment ago; have the first look come at once all the same.
+        changes.mark_changed();
+        Self {
+            request,
+            cancellable: conversation.map(|conversation| conversation.begin(request.id)),
+            never: CancellationToken::new(),
+            changes,
+        }
+    }
+
+    /// What `work` comes to, unless somebody stops waiting for it first. A quiet client gets
+    /// a sign of life meanwhile.
+    async fn beside<T>(
+        &mut self,
+        client: &mut Client<'_>,
+        work: impl Future<Output = T>,
+    ) -> std::result::Result<T, Gone> {
+        let request = self.request;
+        let cancelled = self.cancellable.as_ref().map_or(&self.never, |call| &call.cancelled);
+        let mut work = pin!(work);
+        let mut quiet = pin!(tokio::time::sleep(QUIET));
+        loop {
+            tokio::select! {
+                biased;
+                changed = self.changes.changed() => {
+                    if changed.is_err() || !request.gateway.still(&request.caller) {
+                        return Err(Gone::Out);
+                    }
                 }
-            }
-            () = &mut quiet => {
-                if request.accept.events {
-                    client.open_stream().await?;
-                    client.comment().await?;
+                done = &mut work => return Ok(done),
+                () = client.gone() => return Err(Gone::Client),
+                () = cancelled.cancelled() => {
+                    let ended = request.conversation.as_ref().is_some_and(|c| c.ended.is_cancelled());
+                    return Err(if ended { Gone::Out } else { Gone::Cancelled });
                 }
-                quiet.as_mut().reset(Instant::now() + QUIET);
+                () = &mut quiet => {
+                    if request.accept.events {
+                        let alive = async {
+                            client.open_stream().await?;
+                            client.comment().await
+                        };
+                        if alive.await.is_err() {
+                            return Err(Gone::Client);
+                        }
+                    }
+                    quiet.as_mut().reset(Instant::now() + QUIET);
+                }
             }
         }
     }
@@ -188,9 +215,4 @@ async fn unanswered(request: &Request<'_>, client: &mut Client<'_>) -> Result<()
         return client.end_stream().await;
     }
     client.empty(202, &[]).await
-}
-
-/// Has pingora drop the connection.
-fn broken() -> pingora_core::BError {
-    pingora_core::Error::explain(pingora_core::ErrorType::ConnectionClosed, "the client is gone")
 }

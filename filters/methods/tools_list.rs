@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use pingora_core::Result;
 use protocol::json::Members;
-use protocol::{Era, meta};
+use protocol::{Era, message, meta};
 
 use crate::refusal::Refusal;
 use crate::reply::Client;
@@ -19,11 +19,11 @@ pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Res
     if let Some(conversation) = &request.conversation {
         conversation.listed(view.digest());
     }
-    let id = request.id;
-    let head = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":"#));
+    let [head, tail] = message::around_result(request.id);
+    let head = Bytes::from(head + r#"{"tools":"#);
     let tail = match request.era {
-        Era::Legacy => Bytes::from_static(b"}}"),
-        Era::Modern => Bytes::from(modern_tail(request.gateway.own_info())),
+        Era::Legacy => Bytes::from(format!("}}{tail}")),
+        Era::Modern => Bytes::from(modern_tail(request.gateway.own_info()) + &tail),
     };
     client.json(200, &[head, view.list(), tail]).await
 }
@@ -42,7 +42,7 @@ fn clip(text: &str) -> String {
 /// What a modern list says beside the tools (F70, F80).
 fn modern_tail(info: &str) -> String {
     format!(
-        r#","resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{{"{}":{info}}}}}}}"#,
+        r#","resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{{"{}":{info}}}}}"#,
         meta::SERVER_INFO
     )
 }

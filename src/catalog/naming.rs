@@ -48,7 +48,15 @@ pub fn expose<'a>(pairs: &[(&'a str, &'a str)]) -> Vec<String> {
             let clashes = wanted.get(&name).is_some_and(|pairs| pairs.len() > 1)
                 || (holders.contains_key(name.as_str()) && plain(&name))
                 || RESERVED.contains(&name.as_str());
-            if clashes || name.len() > MAX { tailed(&name, server, tool) } else { name }
+            if !clashes && name.len() <= MAX {
+                return name;
+            }
+            // A tail can be foreseen, so a server may offer a tool of just that name.
+            let taken = |name: &str| holders.contains_key(name) && plain(name);
+            (6..=24)
+                .map(|bytes| tailed(&name, server, tool, bytes))
+                .find(|name| !taken(name))
+                .unwrap_or_else(|| tailed(&name, server, tool, 24))
         })
         .collect()
 }
@@ -64,13 +72,13 @@ fn cleaned(text: &str) -> String {
 
 /// Shortened, with a tail made of the pair itself, so that it never changes. 48 bits: two
 /// pairs of one catalog that also share the head meet with a chance below one in 10^9.
-fn tailed(name: &str, server: &str, tool: &str) -> String {
+fn tailed(name: &str, server: &str, tool: &str, bytes: usize) -> String {
     let mut hash = Sha256::new();
     hash.update((server.len() as u64).to_be_bytes());
     hash.update(server);
     hash.update(tool);
     let digest = hash.finalize();
-    let tail: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let tail: String = digest.iter().take(bytes).map(|byte| format!("{byte:02x}")).collect();
     let head = &name[..name.len().min(MAX - tail.len() - 1)];
     format!("{head}_{tail}")
 }

@@ -84,6 +84,7 @@ pub struct Catalog {
     servers: Vec<Arc<Listed>>,
     groups: Vec<Arc<View>>,
     keys: HashMap<KeyHash, Arc<Key>>,
+    keys_by_id: HashMap<KeyId, Arc<Key>>,
 }
 
 impl Catalog {
@@ -96,8 +97,10 @@ impl Catalog {
     ) -> Self {
         let servers = list(servers, known);
         let groups = groups.into_iter().map(|group| Arc::new(View::new(group, &servers))).collect();
-        let keys = keys.into_iter().map(|key| (key.hash, Arc::new(key))).collect();
-        Self { servers, groups, keys }
+        let keys: Vec<_> = keys.into_iter().map(Arc::new).collect();
+        let keys_by_id = keys.iter().map(|key| (key.id, key.clone())).collect();
+        let keys = keys.into_iter().map(|key| (key.hash, key)).collect();
+        Self { servers, groups, keys, keys_by_id }
     }
 
     /// Servers in registration order.
@@ -137,7 +140,7 @@ impl Catalog {
 
     /// The key of that id, revoked or not.
     pub fn key_by_id(&self, id: KeyId) -> Option<&Arc<Key>> {
-        self.keys.values().find(|key| key.id == id)
+        self.keys_by_id.get(&id)
     }
 
     /// All keys, by id.

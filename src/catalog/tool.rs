@@ -106,7 +106,9 @@ fn with_schema(text: &str) -> Result<String, ToolError> {
                 schema.set("type", r#""object""#);
                 schema.to_text()
             }
-            _ => return Ok(text.trim().to_owned()),
+            Ok(_) => return Ok(text.trim().to_owned()),
+            // A list with such a schema is refused whole by strict clients.
+            Err(_) => r#"{"type":"object"}"#.to_owned(),
         },
     };
     members.set("inputSchema", &repaired);
@@ -142,6 +144,8 @@ mod tests {
         let object = r#"{"name":"s__x","inputSchema":{"type":"object"}}"#;
         check(r#"{"name":"x"}"#, object);
         check(r#"{"name":"x","inputSchema":null}"#, object);
+        check(r#"{"name":"x","inputSchema":true}"#, object);
+        check(r#"{"name":"x","inputSchema":[]}"#, object);
         check(r#"{"name":"x","inputSchema":{}}"#, object);
         check(
             r#"{"name":"x","inputSchema":{"$schema":"s"}}"#,

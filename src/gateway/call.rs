@@ -10,15 +10,14 @@ use metrics::Phase;
 use protocol::meta::{self, RequestMeta};
 use protocol::{Era, bridge, codes, json, message, param};
 use store::{Behind, Outcome};
-use upstream::{Answer, Call, Event, Failure, Notice, Owner, Recipe, Request, State, Wants};
+use upstream::{
+    Answer, CLIENT_INFO, Call, Event, Failure, Notice, Owner, Recipe, Request, State, Wants,
+};
 
 use crate::access::Caller;
+use crate::conversation::Cancellable;
 use crate::core::Gateway;
 use crate::words;
-
-/// `clientInfo` of ours towards modern servers.
-const CLIENT_INFO: &str =
-    concat!(r#"{"name":"mcp-manager","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
 /// A call as a client asked for it.
 #[derive(Debug)]
@@ -27,8 +26,8 @@ pub struct Asked<'a> {
     pub caller: Caller,
     /// The client's era.
     pub era: Era,
-    /// The name that the client called.
-    pub name: &'a str,
+    /// What [`Gateway::find`] found.
+    pub found: Found,
     /// Raw `params`.
     pub params: Option<&'a str>,
     /// Raw `params.arguments`; an object, or nothing.
@@ -37,6 +36,27 @@ pub struct Asked<'a> {
     pub meta: &'a RequestMeta<'a>,
     /// Lowest severity of log messages to pass on; `None` passes none.
     pub log_level: Option<u8>,
+}
+
+/// The tool that a caller means. Looked up once, so that every check and the call itself
+/// are about the same tool.
+#[derive(Debug, Clone)]
+pub struct Found {
+    server: Arc<Server>,
+    tool: Arc<Tool>,
+    exposed: Arc<str>,
+}
+
+impl Found {
+    /// The name that clients see.
+    pub fn exposed(&self) -> &str {
+        &self.exposed
+    }
+
+    /// Arguments that a modern client repeats in headers, as (property, header) (F67).
+    pub fn header_params(&self) -> &[(String, String)] {
+        &self.tool.header_params
+    }
 }
 
 /// How a call ended, for the client.
@@ -63,9 +83,7 @@ pub struct Running {
     call: Option<Call>,
     caller: Caller,
     era: Era,
-    server: Arc<Server>,
-    tool: Arc<Tool>,
-    exposed: Arc<str>,
+    found: Found,
     /// The client's own progress token, raw; without one no progress is passed on (BID-01).
     progress_token: Option<String>,
     log_level: Option<u8>,
@@ -77,7 +95,7 @@ pub struct Running {
 
 impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Running").field("tool", &self.exposed).finish_non_exhaustive()
+        f.debug_struct("Running").field("tool", &self.found.exposed).finish_non_exhaustive()
     }
 }
 
@@ -114,22 +132,31 @@ impl Recipe for ToolCall {
 }
 
 impl Gateway {
-    /// Starts a call, or answers at once why there is none.
+    /// The tool that a name leads the caller to; else the answer that says that there is
+    /// none.
     ///
     /// # Errors
-    /// The answer for the client: unknown tool, server down, not sent.
+    /// That answer. A name out of reach gets the same one (P44).
+    pub fn find(&self, caller: &Caller, era: Era, name: &str) -> Result<Found, Reply> {
+        let view = self.view(caller).ok_or_else(|| unknown(era, name, self.own_info()))?;
+        let found = view.resolve(name).ok_or_else(|| unknown(era, name, self.own_info()))?;
+        let (server, tool) = (found.server.clone(), found.tool.clone());
+        Ok(Found { server, tool, exposed: found.exposed.clone() })
+    }
+
+    /// Starts a call, or answers why it could not be started. Cancel-safe: dropped before
+    /// its end, nothing was sent, or the server is told to stop.
+    ///
+    /// # Errors
+    /// The answer for the client: server down, not sent.
     pub async fn call(self: &Arc<Self>, asked: &Asked<'_>) -> Result<Running, Reply> {
-        let unknown = || self.unknown(asked);
-        let view = self.view(&asked.caller).ok_or_else(unknown)?;
-        let found = view.resolve(asked.name).ok_or_else(unknown)?;
+        let found = &asked.found;
         let mut running = Running {
             gateway: self.clone(),
             call: None,
             caller: asked.caller,
             era: asked.era,
-            server: found.server.clone(),
-            tool: found.tool.clone(),
-            exposed: found.exposed.clone(),
+            found: found.clone(),
             progress_token: asked.meta.progress_token.map(str::to_owned),
             log_level: asked.log_level,
             started: Instant::now(),
@@ -152,14 +179,16 @@ impl Gateway {
             Err(text) => Err(running.end(Outcome::Failed, &words::error_result(&text))),
         }
     }
+}
 
-    /// A name that leads nowhere is an error of the protocol for modern clients; older ones
-    /// get a result that a model can act on (P53).
-    fn unknown(&self, asked: &Asked<'_>) -> Reply {
-        let text = words::unknown_tool(asked.name);
-        match asked.era {
-            Era::Modern => Reply::Error(codes::error(codes::INVALID_PARAMS, &text, None)),
-            Era::Legacy => Reply::Result(words::error_result(&text).into()),
+/// A name that leads nowhere is an error of the protocol for modern clients; older ones get a
+/// result that a model can act on (P53).
+fn unknown(era: Era, name: &str, own_info: &str) -> Reply {
+    let text = words::unknown_tool(name);
+    match era {
+        Era::Modern => Reply::Error(codes::error(codes::INVALID_PARAMS, &text, None)),
+        Era::Legacy => {
+            Reply::Result(bridge::own_result(&words::error_result(&text), era, own_info).into())
         }
     }
 }
@@ -184,40 +213,56 @@ impl Running {
     }
 
     /// Ends the call at the client's wish; the server is told.
-    pub async fn cancel(mut self) {
+    pub fn cancel(mut self) {
         if let Some(call) = self.call.take() {
             self.book(Outcome::Cancelled);
-            call.cancel().await;
+            call.cancel();
         }
     }
 
     /// Lets the call run on without anybody waiting for its result, as a legacy client that
-    /// lost its connection expects (F35).
-    pub fn run_on(mut self) {
-        tokio::spawn(async move { while let Step::Notice(_) = self.next().await {} });
+    /// lost its connection expects (F35). It still ends when `cancellable` is cancelled: by
+    /// the client, with its session, or with its key.
+    pub fn run_on(mut self, cancellable: Option<Cancellable>) {
+        tokio::spawn(async move {
+            let cancelled = async {
+                match &cancellable {
+                    Some(call) => call.cancelled.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
+            let ended = async { while let Step::Notice(_) = self.next().await {} };
+            let cancelled = tokio::select! {
+                () = ended => false,
+                () = cancelled => true,
+            };
+            if cancelled {
+                self.cancel();
+            }
+        });
     }
 
     async fn begin(&mut self, recipe: Arc<dyn Recipe>) -> Result<Call, String> {
-        let name = &self.server.name;
-        let Some(upstream) = self.gateway.upstreams.get(self.server.id) else {
+        let Found { server, tool, .. } = self.found.clone();
+        let name = &server.name;
+        let Some(upstream) = self.gateway.upstreams.get(server.id) else {
             return Err(format!("Server `{name}` was removed; nothing was run."));
         };
-        let mut status = upstream.status();
-        if status.state == State::Connecting {
+        // Just after the start, or after it was added, a server deserves a moment.
+        if upstream.is_new() {
             upstream.settled().await;
-            status = upstream.status();
         }
-        if status.state != State::Connected {
-            return Err(words::down(name, &status, upstream.failure().as_ref()));
+        if upstream.state() != State::Connected {
+            return Err(words::down(name, &upstream.status(), upstream.failure().as_ref()));
         }
         let owner = match self.caller.key {
-            Some(key) if !self.server.shared => Owner::Key(key),
+            Some(key) if !server.shared => Owner::Key(key),
             _ => Owner::Group(self.caller.group),
         };
         let call = upstream.call(owner, recipe).await;
         self.sent_after = self.started.elapsed();
-        self.gateway.metrics.phase(&self.exposed, Phase::Session, self.sent_after);
-        call.map_err(|failure| words::failed(&self.tool, name, &failure))
+        self.gateway.metrics.phase(&self.found.exposed, Phase::Session, self.sent_after);
+        call.map_err(|failure| words::failed(&tool, name, &failure))
     }
 
     fn answered(&mut self, answer: &Answer) -> Reply {
@@ -236,15 +281,16 @@ impl Running {
     }
 
     fn failed(&mut self, failure: &Failure) -> Reply {
-        tracing::info!(server = self.server.name, tool = self.tool.name, %failure, "call failed");
+        let Found { server, tool, .. } = &self.found;
+        tracing::info!(server = server.name, tool = tool.name, %failure, "call failed");
         let outcome = match failure {
             Failure::Timeout(_) => Outcome::Timeout,
             _ => Outcome::Failed,
         };
-        let text = words::failed(&self.tool, &self.server.name, failure);
+        let text = words::failed(tool, &server.name, failure);
         let reply = self.end(outcome, &words::error_result(&text));
         if let (Failure::Timeout(_), Some(call)) = (failure, self.call.take()) {
-            tokio::spawn(call.cancel());
+            call.cancel();
         }
         reply
     }
@@ -265,7 +311,7 @@ impl Running {
                     .then(|| message::notification("notifications/message", Some(params)))
             }
             "notifications/tools/list_changed" => {
-                if let Some(upstream) = self.gateway.upstreams.get(self.server.id) {
+                if let Some(upstream) = self.gateway.upstreams.get(self.found.server.id) {
                     upstream.changed();
                 }
                 None
@@ -284,13 +330,13 @@ impl Running {
             return;
         }
         let latency: Duration = self.started.elapsed();
-        self.gateway.metrics.call(&self.exposed, outcome, latency);
+        self.gateway.metrics.call(&self.found.exposed, outcome, latency);
         let upstream = latency.saturating_sub(self.sent_after);
-        self.gateway.metrics.phase(&self.exposed, Phase::Upstream, upstream);
+        self.gateway.metrics.phase(&self.found.exposed, Phase::Upstream, upstream);
         self.gateway.store.behind(Behind::Usage {
             key: self.caller.key,
-            server: self.server.id,
-            tool: self.tool.name.clone(),
+            server: self.found.server.id,
+            tool: self.found.tool.name.clone(),
             outcome,
             latency,
             at_ms: jiff::Timestamp::now().as_millisecond(),
@@ -298,8 +344,14 @@ impl Running {
     }
 }
 
+/// Whoever lets go of a call without an end has stopped waiting: the server is told.
 impl Drop for Running {
     fn drop(&mut self) {
+        if !self.booked
+            && let Some(call) = self.call.take()
+        {
+            call.cancel();
+        }
         self.book(Outcome::Cancelled);
     }
 }

@@ -22,6 +22,11 @@ const IDLE_SECONDS: i64 = 1800;
 /// Ended sessions remembered, so that their ids are answered with 404.
 const ENDED: usize = 100_000;
 
+/// Digest of no list: the client has not read one.
+const NONE: u64 = 0;
+/// Digest that differs from every list: the client may have read one before a restart.
+const UNKNOWN: u64 = u64::MAX;
+
 /// A legacy session.
 #[derive(Debug)]
 pub struct Conversation {
@@ -35,6 +40,7 @@ pub struct Conversation {
     pub ended: CancellationToken,
     calls: Mutex<HashMap<String, CancellationToken>>,
     listed: AtomicU64,
+    stream: Mutex<Option<CancellationToken>>,
     log_level: AtomicU8,
     used: AtomicI64,
 }
@@ -51,6 +57,8 @@ pub struct Cancellable {
 /// All running conversations.
 pub(crate) struct Conversations {
     sealer: Sealer,
+    /// Seconds since the Unix epoch.
+    started: i64,
     running: Mutex<Running>,
 }
 
@@ -62,7 +70,7 @@ struct Running {
 
 impl Conversations {
     pub(crate) fn new(sealer: Sealer) -> Self {
-        Self { sealer, running: Mutex::default() }
+        Self { sealer, started: now(), running: Mutex::default() }
     }
 
     /// Ends conversations whose caller does not pass.
@@ -90,10 +98,9 @@ impl Gateway {
     /// Opens a conversation. `None` when the system has no random numbers to give.
     pub fn open_conversation(&self, caller: Caller, version: Version) -> Option<Arc<Conversation>> {
         let nonce = getrandom::u64().ok()?;
-        let sealed = Sealed { caller, version, nonce };
-        let conversation = Conversation::new(self.conversations.sealer.seal(&sealed), &sealed);
-        self.conversations.running().by_nonce.insert(nonce, conversation.clone());
-        Some(conversation)
+        let sealed = Sealed { caller, version, nonce, opened_at: now() };
+        // Kept from its first request on: what is opened and left costs nothing (SEC-04).
+        Some(Conversation::new(self.conversations.sealer.seal(&sealed), &sealed, false))
     }
 
     /// The caller's conversation of that id; `None` for an id that is unknown, over, or
@@ -114,7 +121,8 @@ impl Gateway {
             return Some(known.clone());
         }
         let sealed = Sealed { caller, ..sealed };
-        let conversation = Conversation::new(id.to_owned(), &sealed);
+        let restored = sealed.opened_at < self.conversations.started;
+        let conversation = Conversation::new(id.to_owned(), &sealed, restored);
         running.by_nonce.insert(sealed.nonce, conversation.clone());
         Some(conversation)
     }
@@ -142,14 +150,15 @@ impl Gateway {
 }
 
 impl Conversation {
-    fn new(id: String, sealed: &Sealed) -> Arc<Self> {
+    fn new(id: String, sealed: &Sealed, restored: bool) -> Arc<Self> {
         Arc::new(Self {
             id,
             version: sealed.version,
             caller: sealed.caller,
             ended: CancellationToken::new(),
             calls: Mutex::default(),
-            listed: AtomicU64::new(0),
+            listed: AtomicU64::new(if restored { UNKNOWN } else { NONE }),
+            stream: Mutex::default(),
             log_level: AtomicU8::new(0),
             used: AtomicI64::new(now()),
         })
@@ -174,9 +183,21 @@ impl Conversation {
         self.listed.store(digest, Ordering::Relaxed);
     }
 
-    /// The digest of the list that the client last read; 0 when it read none.
-    pub fn last_listed(&self) -> u64 {
-        self.listed.load(Ordering::Relaxed)
+    /// The digest of the list that the client last read; `None` when it read none. After a
+    /// restart of the manager it is one that no list has, since nobody knows any more.
+    pub fn last_listed(&self) -> Option<u64> {
+        Some(self.listed.load(Ordering::Relaxed)).filter(|digest| *digest != NONE)
+    }
+
+    /// Takes the place of the session's stream; an older one ends, so that each message goes
+    /// out once (F27).
+    pub fn take_stream(&self) -> CancellationToken {
+        let token = self.ended.child_token();
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(older) = stream.replace(token.clone()) {
+            older.cancel();
+        }
+        token
     }
 
     /// Sets the lowest severity of log messages that the client wants.

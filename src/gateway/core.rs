@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use catalog::{Catalog, Known, Secret, ServerId, Tool, View};
+use catalog::{Catalog, Known, Secret, ServerId, View};
 use protocol::json;
 use store::Store;
 use tokio::sync::watch;
@@ -132,13 +132,13 @@ impl Gateway {
             catalog: ArcSwap::default(),
             generation: watch::Sender::new(0),
         });
-        gateway.refresh().await?;
-        let catalog = gateway.catalog();
-        if catalog.view_by_name(&gateway.options.default_group).is_none() {
-            let names: Vec<_> = catalog.views().iter().map(|v| v.group.name.as_str()).collect();
+        let state = gateway.store.load().await?;
+        if !state.groups.iter().any(|group| group.name == gateway.options.default_group) {
+            let names: Vec<_> = state.groups.iter().map(|group| group.name.as_str()).collect();
             let names = names.join(", ");
             return Err(StartError::NoDefaultGroup(gateway.options.default_group.clone(), names));
         }
+        gateway.refresh().await?;
         Ok(gateway)
     }
 
@@ -150,16 +150,6 @@ impl Gateway {
     /// What the caller lists and may call.
     pub fn view(&self, caller: &Caller) -> Option<Arc<View>> {
         self.catalog.load().view(caller.group).cloned()
-    }
-
-    /// The tool that a name leads the caller to.
-    pub fn tool(&self, caller: &Caller, name: &str) -> Option<Arc<Tool>> {
-        self.view(caller)?.resolve(name).map(|found| found.tool.clone())
-    }
-
-    /// The name under which the caller sees the tool that a name leads to.
-    pub fn exposed(&self, caller: &Caller, name: &str) -> Option<String> {
-        self.view(caller)?.resolve(name).map(|found| found.exposed.to_string())
     }
 
     /// Counts up with each new snapshot.
@@ -176,6 +166,18 @@ impl Gateway {
     pub async fn shutdown(&self) {
         self.upstreams.shutdown().await;
         self.store.close().await;
+    }
+
+    /// Shows what was written, whatever it takes: a revoked key must not live on because the
+    /// database was busy for a moment.
+    pub(crate) async fn show(&self) {
+        while let Err(error) = self.refresh().await {
+            tracing::error!(%error, "a change is in the database but not yet in force");
+            if matches!(error, store::Error::Closed) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
     }
 
     /// Loads the state, and shows it: new snapshot, links and sessions to fit, streams woken.

@@ -14,6 +14,6 @@ mod seal;
 mod words;
 
 pub use access::{Caller, Denied};
-pub use call::{Asked, Reply, Running, Step};
-pub use conversation::Conversation;
+pub use call::{Asked, Found, Reply, Running, Step};
+pub use conversation::{Cancellable, Conversation};
 pub use core::{Gateway, Options, StartError};

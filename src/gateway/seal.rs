@@ -12,7 +12,7 @@ use crate::access::Caller;
 
 /// Format of the content; another one is unknown.
 const FORMAT: u8 = 1;
-const CONTENT: usize = 1 + 1 + 1 + 8 + 8 + 8;
+const CONTENT: usize = 1 + 1 + 1 + 8 + 8 + 8 + 8;
 const CODE: usize = 16;
 
 /// Makes and opens session ids.
@@ -25,6 +25,8 @@ pub(crate) struct Sealed {
     pub(crate) version: Version,
     /// Tells sessions of one caller apart.
     pub(crate) nonce: u64,
+    /// Seconds since the Unix epoch.
+    pub(crate) opened_at: i64,
 }
 
 impl Sealer {
@@ -44,6 +46,7 @@ impl Sealer {
         bytes.extend(key.to_be_bytes());
         bytes.extend(sealed.caller.group.0.to_be_bytes());
         bytes.extend(sealed.nonce.to_be_bytes());
+        bytes.extend(sealed.opened_at.to_be_bytes());
         let code = self.0.clone().chain_update(&bytes).finalize().into_bytes();
         bytes.extend(&code[..CODE]);
         URL_SAFE_NO_PAD.encode(bytes)
@@ -67,6 +70,7 @@ impl Sealer {
                 secret: 0,
             },
             nonce: u64::from_be_bytes(number(19)?),
+            opened_at: i64::from_be_bytes(number(27)?),
         })
     }
 }
@@ -80,6 +84,7 @@ mod tests {
             caller: Caller { key: Some(KeyId(7)), group: GroupId(2), secret: 0 },
             version: Version::V2025_06_18,
             nonce: 0xdead_beef,
+            opened_at: 1_800_000_000,
         }
     }
 

@@ -23,7 +23,7 @@ pub(crate) fn down(server: &str, status: &Status, failure: Option<&Failure>) -> 
     let why = failure.map_or_else(|| "it cannot be reached".to_owned(), Failure::told);
     match status.state {
         State::Disabled => format!("Server `{server}` is turned off; nothing was run."),
-        State::Connecting => format!(
+        State::Connecting if status.down_for.is_none() => format!(
             "Server `{server}` is still connecting; nothing was run. Try again in a few seconds."
         ),
         _ => format!(
@@ -103,7 +103,8 @@ mod tests {
     fn texts_for_models() {
         assert_snapshot!(unknown_tool("x"), @"There is no tool `x`. Read the tool list again: it may have changed.");
         assert_snapshot!(down("mail", &status(State::Down), Some(&Failure::Unreachable("1.2.3.4:5".into()))), @"Server `mail` is down since 1 min: it cannot be reached. Nothing was run. The manager keeps trying, next in 8 s; the tool stays listed and works again once the server is back.");
-        assert_snapshot!(down("mail", &status(State::Connecting), None), @"Server `mail` is still connecting; nothing was run. Try again in a few seconds.");
+        let starting = Status { down_for: None, ..status(State::Connecting) };
+        assert_snapshot!(down("mail", &starting, None), @"Server `mail` is still connecting; nothing was run. Try again in a few seconds.");
         assert_snapshot!(failed(&tool("{}"), "mail", &Failure::Lost("x".into())), @"Outcome unknown: `send` on server `mail` may or may not have run, since the connection broke before it answered. It was not repeated. Check whether it took effect before you call it again.");
         assert_snapshot!(failed(&tool(r#"{"readOnlyHint":true}"#), "mail", &Failure::Timeout(Duration::from_secs(600))), @"No result from `send` on server `mail`: it did not answer within 600 s. It is safe to call it again.");
         assert_snapshot!(failed(&tool("{}"), "mail", &Failure::SessionLost), @"`send` was not run: server `mail` had a problem, it keeps forgetting the session. You may call it again.");

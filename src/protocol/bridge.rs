@@ -11,6 +11,9 @@ use crate::version::Era;
 /// roots are not bridged, so they are not declared (U24).
 pub const CAPABILITIES: &str = "{}";
 
+/// For a legacy client, when a modern server wants to ask something first.
+const NOT_COMPLETE: &str = r#"{"content":[{"type":"text","text":"This tool asks for more input during the call, which your client cannot give here. Nothing more will follow."}],"isError":true}"#;
+
 /// What a call becomes on its way to a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
@@ -73,6 +76,9 @@ pub fn result(raw: &str, from: Era, to: Era, server_info: &str) -> Option<String
             meta_members.set(meta::SERVER_INFO, server_info);
         }
         Era::Legacy => {
+            if !matches!(result.get("resultType"), None | Some("\"complete\"")) {
+                return Some(NOT_COMPLETE.to_owned());
+            }
             for key in ["resultType", "ttlMs", "cacheScope"] {
                 result.remove(key);
             }
@@ -188,6 +194,14 @@ mod tests {
                 r#"{"resultType":"complete","content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"1"},"k":1}}"#
             )
         );
+    }
+
+    #[test]
+    fn u13_a_question_is_no_result_for_a_legacy_client() {
+        let asks = r#"{"resultType":"input_required","requestState":"s"}"#;
+        let told = result(asks, Era::Modern, Era::Legacy, INFO).expect("another result");
+        assert!(told.contains("\"isError\":true") && !told.contains("requestState"), "{told}");
+        assert!(result(asks, Era::Modern, Era::Modern, INFO).is_some_and(|r| r.contains("\"s\"")));
     }
 
     #[test]

@@ -14,19 +14,12 @@ pub const INVALID_PARAMS: i32 = -32602;
 pub const INTERNAL: i32 = -32603;
 /// A mirrored header is missing or differs from the body (2026-07-28).
 pub const HEADER_MISMATCH: i32 = -32020;
-/// The client did not declare a capability that the request needs (2026-07-28).
-pub const MISSING_CAPABILITY: i32 = -32021;
 /// The protocol version is not supported (2026-07-28).
 pub const UNSUPPORTED_VERSION: i32 = -32022;
 /// The session is unknown or over; legacy servers and clients use this code with a 404.
 pub const SESSION_NOT_FOUND: i32 = -32001;
 /// Refused by the HTTP layer; legacy code for errors without a better one.
 pub const REFUSED: i32 = -32000;
-
-/// Whether an error code is one that only a server of the modern era sends (U19).
-pub fn is_modern(code: i64) -> bool {
-    (i64::from(UNSUPPORTED_VERSION)..=i64::from(HEADER_MISMATCH)).contains(&code)
-}
 
 /// An error object; `data` is raw JSON.
 pub fn error(code: i32, message: &str, data: Option<&str>) -> String {

@@ -13,8 +13,6 @@ pub const METHOD: &str = "mcp-method";
 pub const NAME: &str = "mcp-name";
 /// Prefix of headers mirrored from arguments (2026-07-28).
 pub const PARAM_PREFIX: &str = "mcp-param-";
-/// Where a legacy client resumes a stream.
-pub const LAST_EVENT_ID: &str = "last-event-id";
 
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";

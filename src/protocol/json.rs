@@ -53,13 +53,20 @@ impl<'a> Members<'a> {
         })
     }
 
-    /// Puts `raw` in the place of the key's value, or last when there is none.
+    /// Puts `raw` in the place of the key's value, or last when there is none. A repeated key
+    /// is left once: a reader that takes the first must find what one that takes the last does.
     pub fn set(&mut self, key: &str, raw: &str) {
         let raw = Cow::Owned(raw.to_owned());
-        match self.list.iter_mut().rev().find(|(name, _)| name == key) {
-            Some(member) => member.1 = raw,
-            None => self.list.push((Cow::Owned(key.to_owned()), raw)),
-        }
+        let Some(place) = self.list.iter().position(|(name, _)| name == key) else {
+            self.list.push((Cow::Owned(key.to_owned()), raw));
+            return;
+        };
+        self.list[place].1 = raw;
+        let mut at = 0;
+        self.list.retain(|(name, _)| {
+            at += 1;
+            name != key || at == place + 1
+        });
     }
 
     /// Removes every member of that key.
@@ -230,6 +237,14 @@ mod tests {
         members.set("c", "4");
         members.remove("b");
         assert_eq!(members.to_text(), r#"{"a":3,"c":4}"#);
+    }
+
+    #[test]
+    fn a_repeated_key_is_set_once() {
+        let mut members = Members::parse(r#"{"a":1,"b":2,"a":3}"#).expect("an object");
+        assert_eq!(members.get("a"), Some("3"));
+        members.set("a", "4");
+        assert_eq!(members.to_text(), r#"{"a":4,"b":2}"#);
     }
 
     #[test]

@@ -190,6 +190,12 @@ pub fn result(id: &str, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
+/// What stands before and after the raw result of a successful answer, for results that are
+/// written without being copied.
+pub fn around_result(id: &str) -> [String; 2] {
+    [format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#), "}".to_owned()]
+}
+
 /// A failed answer; without an id the member is `null`, as JSON-RPC asks.
 pub fn failure(id: Option<&str>, error: &str) -> String {
     let id = id.unwrap_or("null");

@@ -39,7 +39,7 @@ pub fn verify<'h>(
         let Some(expected) = argument(arguments, path) else { continue };
         let full = format!("{}{}", headers::PARAM_PREFIX, name.to_ascii_lowercase());
         let sent = header(&full).and_then(headers::decode);
-        if !sent.is_some_and(|sent| same(&sent, &expected)) {
+        if !sent.is_some_and(|sent| expected.is(&sent)) {
             return Err(format!("header `Mcp-Param-{name}` must repeat the argument `{path}`"));
         }
     }
@@ -52,7 +52,7 @@ pub fn build(declared: &[(String, String)], arguments: Option<&str>) -> Vec<(Str
         .iter()
         .filter_map(|(path, name)| {
             let value = argument(arguments, path)?;
-            Some((format!("{}{}", headers::PARAM_PREFIX, name), headers::encode(&value)))
+            Some((format!("{}{}", headers::PARAM_PREFIX, name), headers::encode(&value.text)))
         })
         .collect()
 }
@@ -100,8 +100,24 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// The argument at a path as header text; `None` when absent, null or not a scalar.
-fn argument(arguments: Option<&str>, path: &str) -> Option<String> {
+/// An argument as header text.
+struct Argument {
+    text: String,
+    is_number: bool,
+}
+
+impl Argument {
+    /// Integers compare as numbers (`1.0` is `1`), everything else as text.
+    fn is(&self, sent: &str) -> bool {
+        let number = |text: &str| text.parse::<f64>().ok().filter(|n| n.abs() < 2f64.powi(53));
+        sent == self.text
+            || self.is_number
+                && matches!((number(sent), number(&self.text)), (Some(a), Some(b)) if a == b)
+    }
+}
+
+/// The argument at a path; `None` when absent, null or not a scalar.
+fn argument(arguments: Option<&str>, path: &str) -> Option<Argument> {
     let mut raw = arguments?.to_owned();
     for step in path.split('/').skip(1) {
         let key = step.replace("~1", "/").replace("~0", "~");
@@ -109,19 +125,13 @@ fn argument(arguments: Option<&str>, path: &str) -> Option<String> {
         raw = next;
     }
     match raw.as_bytes().first()? {
-        b'"' => json::string(&raw).map(|text| text.into_owned()),
-        b'{' | b'[' | b'n' => None,
-        _ => Some(raw),
-    }
-}
-
-/// Integers compare as numbers (`1.0` is `1`), everything else as text.
-fn same(sent: &str, expected: &str) -> bool {
-    sent == expected
-        || match (sent.parse::<f64>(), expected.parse::<f64>()) {
-            (Ok(a), Ok(b)) => a == b,
-            _ => false,
+        b'"' => {
+            json::string(&raw).map(|text| Argument { text: text.into_owned(), is_number: false })
         }
+        b'{' | b'[' | b'n' => None,
+        b't' | b'f' => Some(Argument { text: raw, is_number: false }),
+        _ => Some(Argument { text: raw, is_number: true }),
+    }
 }
 
 fn is_token(byte: u8) -> bool {

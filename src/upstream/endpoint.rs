@@ -33,6 +33,8 @@ pub(crate) struct Endpoint {
     /// The address that last worked.
     peer: ArcSwapOption<HttpPeer>,
     base: RequestHeader,
+    /// Keeps connections of servers apart that share an address but not their trust.
+    pool: u64,
 }
 
 /// A connection in use, with what is needed to give it back.
@@ -69,10 +71,11 @@ impl Endpoint {
         let ca = ca_file.as_deref().map(read_ca).transpose()?;
         let connect_timeout = server.timeout;
         let connector = context.connector.clone();
-        Ok(Self { connector, host, port, tls, ca, connect_timeout, peer: None.into(), base })
+        let pool = server.id.0.unsigned_abs();
+        Ok(Self { connector, host, port, tls, ca, connect_timeout, peer: None.into(), base, pool })
     }
 
-    /// A POST with the standing headers, to be completed.
+    /// A request with the standing headers, to be completed.
     pub(crate) fn request(&self, method: &http::Method) -> RequestHeader {
         let mut request = self.base.clone();
         request.set_method(method.clone());
@@ -110,6 +113,19 @@ impl Endpoint {
         self.connector.release_http_session(http, &*peer, Some(POOL_IDLE)).await;
     }
 
+    /// A connection that no request has used, for when pooled ones turn out to be dead.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`].
+    pub(crate) async fn connect_anew(&self) -> Result<Connection, Failure> {
+        loop {
+            let connection = self.connect().await?;
+            if !connection.reused {
+                return Ok(connection);
+            }
+        }
+    }
+
     async fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
         let lookup = tokio::net::lookup_host((self.host.as_str(), self.port));
         match tokio::time::timeout(self.connect_timeout, lookup).await {
@@ -127,6 +143,7 @@ impl Endpoint {
         // The name must not be empty even for an address: without it certificates are not
         // checked at all.
         let mut peer = HttpPeer::new(address, self.tls, self.host.clone());
+        peer.group_key = self.pool;
         peer.options.ca = self.ca.clone();
         peer.options.connection_timeout = Some(self.connect_timeout);
         peer.options.total_connection_timeout = Some(self.connect_timeout);

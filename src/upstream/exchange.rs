@@ -150,9 +150,10 @@ impl Exchange {
 
     /// Tells the server that nobody waits any more, in the way of its era and transport
     /// (U15): a notification, or a closed stream.
-    pub async fn cancel(self) {
+    /// Does not wait for it.
+    pub fn cancel(self) {
         match self.kind {
-            Kind::Http(exchange) => exchange.cancel().await,
+            Kind::Http(exchange) => exchange.cancel(),
             Kind::Stdio(exchange) => exchange.cancel(),
         }
     }

@@ -57,8 +57,8 @@ enum Content {
     Other,
 }
 
-/// Sends a request. A pooled connection that cannot even be written to is replaced: nothing
-/// of the request has reached the server.
+/// Sends a request. A pooled connection that does not even take the head is replaced: without
+/// its body the request cannot have been run.
 ///
 /// # Errors
 /// When no connection can be had, or it breaks while the request goes out.
@@ -72,26 +72,21 @@ pub(crate) async fn send(
             .insert_header(http::header::CONTENT_LENGTH, body.len())
             .expect("a number is a valid header value");
     }
-    loop {
-        let mut connection = endpoint.connect().await?;
-        match write(&mut connection, request.clone(), body.clone()).await {
-            Ok(()) => return Ok(connection),
-            Err(_) if connection.reused => {}
-            Err(error) => return Err(Failure::Lost(error.root_cause().to_string())),
+    let mut connection = endpoint.connect().await?;
+    if connection.reused {
+        let head = Box::new(request.clone());
+        if connection.http.write_request_header(head).await.is_err() {
+            connection = endpoint.connect_anew().await?;
+            connection.http.write_request_header(Box::new(request)).await.map_err(lost)?;
         }
+    } else {
+        connection.http.write_request_header(Box::new(request)).await.map_err(lost)?;
     }
-}
-
-async fn write(
-    connection: &mut Connection,
-    request: RequestHeader,
-    body: Bytes,
-) -> pingora_core::Result<()> {
-    connection.http.write_request_header(Box::new(request)).await?;
     if !body.is_empty() {
-        connection.http.write_request_body(body, true).await?;
+        connection.http.write_request_body(body, true).await.map_err(lost)?;
     }
-    connection.http.finish_request_body().await
+    connection.http.finish_request_body().await.map_err(lost)?;
+    Ok(connection)
 }
 
 /// Reads a small answer whole and gives the connection back: status, session id, body.
@@ -158,10 +153,12 @@ impl HttpExchange {
         }
     }
 
-    pub(crate) async fn cancel(mut self: Box<Self>) {
+    /// Does not wait for the server.
+    pub(crate) fn cancel(mut self: Box<Self>) {
         if self.link.era == Era::Legacy && !matches!(self.state, State::Done) {
             let params = format!(r#"{{"requestId":{}}}"#, self.id);
-            self.link.notify("notifications/cancelled", Some(&params)).await;
+            let note = protocol::message::notification("notifications/cancelled", Some(&params));
+            self.link.reply(note);
         }
         // The stream closes with the connection; for the modern era that is the notice.
         self.connection.take();
@@ -237,10 +234,7 @@ impl HttpExchange {
                 Ok(Some(Event::Notice(Notice { method, params })))
             }
             Ok(Message::Request { id, method, .. }) => {
-                let reply = crate::session::reply(id, &method);
-                let link = self.link.clone();
-                // Answered beside the stream: the server may wait for it before it goes on.
-                tokio::spawn(async move { link.post(reply).await });
+                self.link.reply(crate::session::reply(id, &method));
                 Ok(None)
             }
             Ok(Message::Response { .. }) => {

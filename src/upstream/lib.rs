@@ -21,6 +21,6 @@ pub use environment::Lookup;
 pub use exchange::{Answer, Event, Exchange, Notice};
 pub use failure::Failure;
 pub use link::{State, Status};
-pub use session::{Recipe, Request, Wants};
+pub use session::{CLIENT_INFO, Recipe, Request, Wants};
 pub use upstream::{Call, Owner, Upstream};
 pub use upstreams::{News, Tested, Upstreams};

@@ -2,12 +2,13 @@
 //! and reconnects for ever (P22). One task per server; no server holds up another.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use catalog::Known;
 use protocol::Era;
 use protocol::json::Members;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use crate::backoff::Backoff;
@@ -73,13 +74,43 @@ pub(crate) struct Standing {
 
 /// What others may ask of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum Order {
     /// Drop the connection and make a new one now.
     Reconnect,
     /// A call met trouble: look at once whether the server lives.
     Check,
     /// The server said during a call that its tools changed.
-    Changed,
+    List,
+}
+
+/// Orders not yet carried out. The same order given many times is one order, however busy
+/// the link is.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    given: AtomicU8,
+    woken: Notify,
+}
+
+impl Orders {
+    const ALL: [Order; 3] = [Order::Reconnect, Order::Check, Order::List];
+
+    pub(crate) fn give(&self, order: Order) {
+        self.given.fetch_or(1 << order as u8, Ordering::AcqRel);
+        self.woken.notify_one();
+    }
+
+    /// The most urgent order, once there is one. Cancel-safe.
+    async fn next(&self) -> Order {
+        loop {
+            let given = self.given.load(Ordering::Acquire);
+            let next = Self::ALL.into_iter().find(|order| given & 1 << *order as u8 != 0);
+            if let Some(order) = next {
+                self.given.fetch_and(!(1 << order as u8), Ordering::AcqRel);
+                return order;
+            }
+            self.woken.notified().await;
+        }
+    }
 }
 
 /// Why a connection ended.
@@ -92,7 +123,7 @@ enum Ended {
 }
 
 /// Runs until the upstream is closed.
-pub(crate) async fn run(upstream: Arc<Upstream>, mut commands: mpsc::UnboundedReceiver<Command>) {
+pub(crate) async fn run(upstream: Arc<Upstream>) {
     let mut backoff = Backoff::default();
     let mut quick = true;
     let mut again = false;
@@ -110,19 +141,16 @@ pub(crate) async fn run(upstream: Arc<Upstream>, mut commands: mpsc::UnboundedRe
                     upstream.tell(News::Reopened(upstream.id));
                 }
                 let since = Instant::now();
-                let ended = watch(&upstream, &session, &mut commands).await;
+                let ended = watch(&upstream, &session).await;
                 if since.elapsed() >= HEALTHY {
                     backoff.reset();
                     quick = true;
                 }
                 upstream.keep_stderr(session.stderr());
-                let closing = session.clone();
-                let closed = tokio::spawn(async move { closing.close().await });
+                // Before the next attempt: two processes of one server may not get along.
+                session.close().await;
                 match ended {
-                    Ended::Closed => {
-                        let _ = closed.await;
-                        return;
-                    }
+                    Ended::Closed => return,
                     Ended::Asked => continue,
                     // Once per healthy spell; a server that forgets each session at once
                     // is paced like one that is down (SES-07).
@@ -140,27 +168,21 @@ pub(crate) async fn run(upstream: Arc<Upstream>, mut commands: mpsc::UnboundedRe
         let state = if matches!(failure, Failure::Auth(_)) { State::Auth } else { State::Down };
         tracing::info!(server = upstream.name(), %failure, retry_in_s = wait.as_secs(), "down");
         upstream.stand(state, Some(failure), Some(Instant::now() + wait));
-        if !pause(&upstream, wait, &mut commands).await {
+        if !pause(&upstream, wait).await {
             return;
         }
     }
 }
 
 /// Waits for the next attempt; `false` when the upstream is closed meanwhile.
-async fn pause(
-    upstream: &Upstream,
-    wait: Duration,
-    commands: &mut mpsc::UnboundedReceiver<Command>,
-) -> bool {
+async fn pause(upstream: &Upstream, wait: Duration) -> bool {
     let until = Instant::now() + wait;
     loop {
         tokio::select! {
             () = tokio::time::sleep_until(until) => return true,
             () = upstream.closed.cancelled() => return false,
-            command = commands.recv() => match command {
-                Some(Command::Reconnect) => return true,
-                Some(Command::Check | Command::Changed) => {}
-                None => return false,
+            order = upstream.orders.next() => if order == Order::Reconnect {
+                return true;
             },
         }
     }
@@ -182,26 +204,26 @@ async fn connect(upstream: &Upstream) -> Result<(Arc<Session>, Known), Failure> 
 }
 
 /// Follows a connection until it ends.
-async fn watch(
-    upstream: &Upstream,
-    session: &Arc<Session>,
-    commands: &mut mpsc::UnboundedReceiver<Command>,
-) -> Ended {
-    let mut stream = session.listen().await.ok().flatten();
-    let mut reopen: Option<Instant> = None;
+async fn watch(upstream: &Upstream, session: &Arc<Session>) -> Ended {
+    tokio::select! {
+        ended = follow(upstream, session) => ended,
+        () = upstream.closed.cancelled() => Ended::Closed,
+    }
+}
+
+async fn follow(upstream: &Upstream, session: &Arc<Session>) -> Ended {
+    let (mut stream, mut reopen) = listen(session).await;
     let mut dirty: Option<Instant> = None;
     let mut health = tokio::time::interval_at(Instant::now() + HEALTH, HEALTH);
     loop {
         let check = tokio::select! {
-            () = upstream.closed.cancelled() => return Ended::Closed,
-            command = commands.recv() => match command {
-                Some(Command::Reconnect) => return Ended::Asked,
-                Some(Command::Check) => true,
-                Some(Command::Changed) => {
+            order = upstream.orders.next() => match order {
+                Order::Reconnect => return Ended::Asked,
+                Order::Check => true,
+                Order::List => {
                     dirty.get_or_insert(Instant::now() + COALESCE);
                     false
                 }
-                None => return Ended::Closed,
             },
             event = next(&mut stream) => match event {
                 Ok(true) => {
@@ -211,15 +233,12 @@ async fn watch(
                 Ok(false) => false,
                 Err(failure) => {
                     stream = None;
-                    // A server that offers no stream says so with a status.
-                    let offered = matches!(failure, Failure::Lost(_));
-                    reopen = offered.then(|| Instant::now() + REOPEN);
-                    offered
+                    reopen = later(&failure);
+                    matches!(failure, Failure::Lost(_))
                 }
             },
             () = at(reopen) => {
-                reopen = None;
-                stream = session.listen().await.ok().flatten();
+                (stream, reopen) = listen(session).await;
                 // What changed while nobody listened is read now.
                 dirty.get_or_insert_with(Instant::now);
                 false
@@ -241,10 +260,28 @@ async fn watch(
     }
 }
 
+/// Opens the change stream, or says when to try again.
+async fn listen(session: &Session) -> (Option<Exchange>, Option<Instant>) {
+    match session.listen().await {
+        Ok(stream) => (Some(stream), None),
+        Err(failure) => (None, later(&failure)),
+    }
+}
+
+/// When to open the change stream again: never, where the server says that it offers none.
+fn later(failure: &Failure) -> Option<Instant> {
+    let none = matches!(failure, Failure::Status(400 | 404 | 405 | 501) | Failure::Refused { .. });
+    (!none).then(|| Instant::now() + REOPEN)
+}
+
 /// Hands the tools over and waits until requests see them, so that who waited for the
 /// connection finds them.
 async fn listed(upstream: &Upstream, known: Known) {
     let (taken, seen) = oneshot::channel();
+    // A server that was replaced meanwhile must not speak for its successor.
+    if upstream.closed.is_cancelled() {
+        return;
+    }
     upstream.tell(News::Listed { server: upstream.id, known, taken });
     tokio::select! {
         _ = seen => {}

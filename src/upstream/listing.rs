@@ -14,6 +14,9 @@ use crate::session::Session;
 /// Pages of one list; a server that goes on for ever is cut there.
 const MAX_PAGES: usize = 1000;
 
+/// Bytes of one list, over all its pages.
+const MAX_BYTES: usize = 64 << 20;
+
 /// Reads the whole tool list (U17). Tools that cannot be used are left out and logged.
 ///
 /// # Errors
@@ -27,6 +30,7 @@ pub(crate) async fn read(
     let mut names = HashSet::new();
     let mut cursors = HashSet::new();
     let mut cursor: Option<String> = None;
+    let mut bytes = 0;
     for _ in 0..MAX_PAGES {
         let mut params = Members::default();
         if let Some(cursor) = &cursor {
@@ -40,6 +44,10 @@ pub(crate) async fn read(
             }
             page => page?,
         };
+        bytes += page.text().len();
+        if bytes > MAX_BYTES {
+            return Err(Failure::TooLarge(MAX_BYTES));
+        }
         let garbage = |error: json::Unexpected| Failure::Garbage(format!("tools/list: {error}"));
         let page = Members::parse(page.text()).map_err(garbage)?;
         for text in json::elements(page.get("tools").unwrap_or("[]")).map_err(garbage)? {

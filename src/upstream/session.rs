@@ -10,6 +10,7 @@ use http::header::HeaderValue;
 use pingora_http::RequestHeader;
 use protocol::json::{self, Members};
 use protocol::{Era, Version, codes, headers, message, meta};
+use tokio::sync::Semaphore;
 
 use crate::endpoint::Endpoint;
 use crate::exchange::{Answer, Exchange, Kind};
@@ -19,7 +20,7 @@ use crate::stdio::StdioLink;
 use crate::upstreams::Context;
 
 /// `clientInfo` of ours towards servers.
-pub(crate) const CLIENT_INFO: &str =
+pub const CLIENT_INFO: &str =
     concat!(r#"{"name":"mcp-manager","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
 /// A request to a server of an era that is known by now.
@@ -59,7 +60,6 @@ pub(crate) struct Session {
     pub(crate) era: Era,
     /// What the server said of itself: raw `initialize` or `server/discover` result.
     pub(crate) hello: String,
-    call_timeout: Duration,
     kind: SessionKind,
 }
 
@@ -74,7 +74,15 @@ pub(crate) struct HttpLink {
     pub(crate) era: Era,
     pub(crate) has_session: bool,
     template: RequestHeader,
+    /// Room for messages that are sent beside calls.
+    beside: Arc<Semaphore>,
 }
+
+/// Messages under way beside calls; a server that asks for more is not answered.
+const BESIDE: usize = 16;
+
+/// How long a server has to take a notification, a reply or the end of its session.
+const ASIDE: Duration = Duration::from_secs(5);
 
 impl Session {
     /// Connects and agrees on an era. `known` is what an earlier connection found out.
@@ -106,15 +114,7 @@ impl Session {
         let (kind, era, hello) = tokio::time::timeout(server.timeout, open)
             .await
             .map_err(|_| Failure::Timeout(server.timeout))??;
-        Ok(Self { era, hello, call_timeout: server.call_timeout, kind })
-    }
-
-    /// Sends a request. `id` is raw JSON.
-    ///
-    /// # Errors
-    /// When it could not be sent.
-    pub(crate) async fn start(&self, id: String, request: Request) -> Result<Exchange, Failure> {
-        self.start_within(id, request, self.call_timeout).await
+        Ok(Self { era, hello, kind })
     }
 
     /// Sends a request of the manager itself and waits for its result.
@@ -132,18 +132,18 @@ impl Session {
             Era::Legacy => params.to_text(),
         };
         let request = Request { method, params, name: None, headers: Vec::new(), repeatable: true };
-        let exchange = self.start_within(next_id(), request, within);
+        let exchange = self.start(next_id(), request, within);
         let mut exchange = tokio::time::timeout(within, exchange)
             .await
             .map_err(|_| Failure::Timeout(within))??;
         exchange.answer().await?.into_result()
     }
 
-    /// Opens the stream on which the server tells of changes; `None` when it offers none.
+    /// Opens the stream on which the server tells of changes.
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub(crate) async fn listen(&self) -> Result<Option<Exchange>, Failure> {
+    pub(crate) async fn listen(&self) -> Result<Exchange, Failure> {
         const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
         let subscribe = || {
             let mut params = Members::default();
@@ -163,7 +163,7 @@ impl Session {
                     headers: Vec::new(),
                     repeatable: true,
                 };
-                return self.start_within(next_id(), request, FOR_EVER).await.map(Some);
+                return self.start(next_id(), request, FOR_EVER).await;
             }
             SessionKind::Http(link) => {
                 let mut get = link.template.clone();
@@ -175,7 +175,7 @@ impl Session {
                 Kind::Http(Box::new(exchange.await?))
             }
         };
-        Ok(Some(Exchange::new(kind, FOR_EVER)))
+        Ok(Exchange::new(kind, FOR_EVER))
     }
 
     /// Whether the other side is known to be gone.
@@ -202,7 +202,11 @@ impl Session {
         }
     }
 
-    async fn start_within(
+    /// Sends a request. `id` is raw JSON; `each` is the time allowed without progress.
+    ///
+    /// # Errors
+    /// When it could not be sent.
+    pub(crate) async fn start(
         &self,
         id: String,
         request: Request,
@@ -250,29 +254,49 @@ impl HttpLink {
         head
     }
 
-    /// Sends a notification or a response; whether it arrives makes no difference here.
-    pub(crate) async fn post(&self, body: String) {
-        let send = wire::send(&self.endpoint, self.template.clone(), Bytes::from(body));
-        let answered = async { wire::small(&self.endpoint, send.await?).await };
-        if let Err(error) = answered.await {
-            tracing::debug!(%error, "a message did not reach the server");
-        }
+    /// Sends a message beside a call and does not wait: the server may need it before it
+    /// goes on. What finds no room is not sent.
+    pub(crate) fn reply(self: &Arc<Self>, body: String) {
+        let Ok(room) = self.beside.clone().try_acquire_owned() else { return };
+        let link = self.clone();
+        tokio::spawn(async move {
+            link.aside(::http::Method::POST, body).await;
+            drop(room);
+        });
     }
 
-    /// Sends a notification.
-    pub(crate) async fn notify(&self, method: &str, params: Option<&str>) {
-        self.post(message::notification(method, params)).await;
+    /// Sends something whose answer does not matter, and waits for it a little.
+    async fn aside(&self, method: ::http::Method, body: String) {
+        let mut head = self.template.clone();
+        if method == ::http::Method::DELETE {
+            head.remove_header("content-type");
+        }
+        head.set_method(method);
+        let answered = async {
+            let connection = wire::send(&self.endpoint, head, Bytes::from(body)).await?;
+            wire::small(&self.endpoint, connection).await
+        };
+        match tokio::time::timeout(ASIDE, answered).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a message did not reach the server"),
+            Err(_) => tracing::debug!("the server did not take a message in time"),
+        }
     }
 
     async fn end(&self) {
-        if !self.has_session {
-            return;
+        if self.has_session {
+            self.aside(::http::Method::DELETE, String::new()).await;
         }
-        let mut delete = self.template.clone();
-        delete.set_method(::http::Method::DELETE);
-        delete.remove_header("content-type");
-        let send = wire::send(&self.endpoint, delete, Bytes::new());
-        let _ = async { wire::small(&self.endpoint, send.await?).await }.await;
+    }
+}
+
+/// A session that nobody holds any more takes its process with it, also when opening or
+/// listing was broken off half-way.
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let SessionKind::Stdio(link) = &self.kind {
+            link.let_go();
+        }
     }
 }
 
@@ -330,8 +354,14 @@ async fn discover(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String), F
     let mut template = endpoint.request(&::http::Method::POST);
     let version = Version::V2026_07_28.as_str();
     let _ = template.insert_header("MCP-Protocol-Version", version);
-    let link =
-        HttpLink { endpoint: endpoint.clone(), era: Era::Modern, has_session: false, template };
+    let beside = Arc::new(Semaphore::new(BESIDE));
+    let link = HttpLink {
+        endpoint: endpoint.clone(),
+        era: Era::Modern,
+        has_session: false,
+        template,
+        beside,
+    };
     let request = Request {
         method: "server/discover",
         params: modern(Members::default()),
@@ -383,8 +413,10 @@ async fn initialize(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String),
     if let Some(session) = session {
         let _ = template.insert_header("Mcp-Session-Id", session);
     }
-    let link = HttpLink { endpoint: endpoint.clone(), era: Era::Legacy, has_session, template };
-    link.notify("notifications/initialized", None).await;
+    let (endpoint, beside) = (endpoint.clone(), Arc::new(Semaphore::new(BESIDE)));
+    let link = HttpLink { endpoint, era: Era::Legacy, has_session, template, beside };
+    let note = message::notification("notifications/initialized", None);
+    link.aside(::http::Method::POST, note).await;
     Ok((Arc::new(link), answer.text().to_owned()))
 }
 

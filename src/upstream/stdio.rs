@@ -12,7 +12,7 @@ use bytes::Bytes;
 use catalog::Server;
 use protocol::json::{self, Members};
 use protocol::{Era, Message, message};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::exchange::{Answer, Event, Notice};
@@ -26,6 +26,9 @@ const PROBE: Duration = Duration::from_secs(5);
 
 /// Messages waiting for a process that does not read its input.
 const QUEUE: usize = 256;
+
+/// Notices kept for one who is slow to take them.
+const NOTICES: usize = 256;
 
 /// One process in conversation.
 pub(crate) struct StdioLink {
@@ -41,18 +44,25 @@ pub(crate) struct StdioLink {
 
 #[derive(Default)]
 struct Pending {
-    /// Request id → who waits. Ids rise, so the highest is the newest.
-    calls: HashMap<String, mpsc::UnboundedSender<Event>>,
-    listener: Option<mpsc::UnboundedSender<Event>>,
+    /// Request id → who waits.
+    calls: HashMap<String, Waiting>,
+    listener: Option<mpsc::Sender<Notice>>,
     closed: bool,
+}
+
+/// Where the answer of a call goes, and what comes before it.
+struct Waiting {
+    answer: oneshot::Sender<Answer>,
+    notices: mpsc::Sender<Notice>,
 }
 
 /// A request to a process, in flight.
 pub(crate) struct StdioExchange {
     link: Arc<StdioLink>,
     id: Option<String>,
-    events: mpsc::UnboundedReceiver<Event>,
-    answered: bool,
+    notices: mpsc::Receiver<Notice>,
+    /// `None` for the listener, and once it has come.
+    answer: Option<oneshot::Receiver<Answer>>,
 }
 
 impl StdioLink {
@@ -102,16 +112,21 @@ impl StdioLink {
         method: &str,
         params: &str,
     ) -> Result<StdioExchange, Failure> {
-        let (tx, events) = mpsc::unbounded_channel();
+        let (notices, received) = mpsc::channel(NOTICES);
+        let (answer, answered) = oneshot::channel();
         {
             let mut pending = self.pending();
             if pending.closed {
                 return Err(Failure::Unreachable("the process has ended".into()));
             }
-            pending.calls.insert(id.clone(), tx);
+            pending.calls.insert(id.clone(), Waiting { answer, notices });
         }
-        let exchange =
-            StdioExchange { link: self.clone(), id: Some(id.clone()), events, answered: false };
+        let exchange = StdioExchange {
+            link: self.clone(),
+            id: Some(id.clone()),
+            notices: received,
+            answer: Some(answered),
+        };
         self.send(message::request(&id, method, Some(params)))?;
         Ok(exchange)
     }
@@ -124,13 +139,13 @@ impl StdioLink {
             let id = session::next_id();
             let _ = self.send(message::request(&id, "subscriptions/listen", Some(params)));
         }
-        let (tx, events) = mpsc::unbounded_channel();
+        let (tx, notices) = mpsc::channel(NOTICES);
         let mut pending = self.pending();
         if !pending.closed {
             pending.listener = Some(tx);
         }
         drop(pending);
-        StdioExchange { link: self.clone(), id: None, events, answered: false }
+        StdioExchange { link: self.clone(), id: None, notices, answer: None }
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -139,6 +154,11 @@ impl StdioLink {
 
     pub(crate) fn stderr(&self) -> Vec<String> {
         self.stderr.lines()
+    }
+
+    /// Has the process end, without waiting.
+    pub(crate) fn let_go(&self) {
+        self.stop.cancel();
     }
 
     /// Ends the process and waits until nothing of it is left.
@@ -226,7 +246,7 @@ impl StdioLink {
                 if let (Some(waiting), Ok(Some(answer))) =
                     (waiting, Answer::read(line.clone(), &key))
                 {
-                    let _ = waiting.send(Event::Answer(answer));
+                    let _ = waiting.answer.send(answer);
                 }
             }
             Ok(Message::Response { id: None, outcome }) => {
@@ -244,23 +264,24 @@ impl StdioLink {
         }
     }
 
-    /// Progress goes to its call; a log message to the newest call, since stdio does not
-    /// say which one it is about; the rest to the listener.
+    /// Progress goes to its call; a log message to the call that runs alone, since stdio
+    /// does not say which one it is about (BID-05); the rest to the listener. Who does not
+    /// keep up misses notices, never an answer.
     fn route(&self, notice: Notice) {
         let pending = self.pending();
         let to = match notice.method.as_str() {
             "notifications/progress" => {
                 let token = notice.params.as_deref().and_then(progress_token);
-                token.and_then(|token| pending.calls.get(&token))
+                token.and_then(|token| pending.calls.get(&token)).map(|call| &call.notices)
             }
             "notifications/message" => {
-                let newest = pending.calls.iter().max_by_key(|(id, _)| id.parse::<u64>().ok());
-                newest.map(|(_, to)| to)
+                let mut calls = pending.calls.values();
+                calls.next().filter(|_| calls.next().is_none()).map(|call| &call.notices)
             }
             _ => pending.listener.as_ref(),
         };
         if let Some(to) = to {
-            let _ = to.send(Event::Notice(notice));
+            let _ = to.try_send(notice);
         }
     }
 
@@ -280,17 +301,22 @@ impl StdioLink {
 impl StdioExchange {
     /// Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
-        match self.events.recv().await {
-            Some(event) => {
-                self.answered |= matches!(event, Event::Answer(_));
-                Ok(event)
+        let ended = || Failure::Lost("the process ended".into());
+        let Some(answer) = &mut self.answer else {
+            return self.notices.recv().await.map(Event::Notice).ok_or_else(ended);
+        };
+        tokio::select! {
+            biased;
+            Some(notice) = self.notices.recv() => Ok(Event::Notice(notice)),
+            answered = answer => {
+                self.answer = None;
+                answered.map(Event::Answer).map_err(|_| ended())
             }
-            None => Err(Failure::Lost("the process ended".into())),
         }
     }
 
     pub(crate) fn cancel(self) {
-        if let (Some(id), false) = (&self.id, self.answered) {
+        if let (Some(id), true) = (&self.id, self.answer.is_some()) {
             let params = format!(r#"{{"requestId":{id}}}"#);
             let _ = self.link.send(message::notification("notifications/cancelled", Some(&params)));
         }

@@ -1,20 +1,20 @@
 //! One server: its link, and a session for each app that uses it.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use catalog::{GroupId, KeyId, Server, ServerId};
 use protocol::Era;
-use tokio::sync::{OnceCell, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::exchange::{Answer, Event, Exchange};
 use crate::failure::Failure;
-use crate::link::{self, Command, Standing, State, Status};
+use crate::link::{self, Order, Orders, Standing, State, Status};
 use crate::session::{self, Recipe, Session, Wants};
 use crate::upstreams::{Context, News};
 
@@ -35,19 +35,31 @@ pub struct Upstream {
     settings: ArcSwap<Server>,
     era: Mutex<Option<Era>>,
     standing: watch::Sender<Standing>,
-    commands: mpsc::UnboundedSender<Command>,
+    pub(crate) orders: Orders,
     news: mpsc::UnboundedSender<News>,
     sessions: RwLock<HashMap<Owner, Arc<Slot>>>,
     stderr: Mutex<VecDeque<String>>,
     started: Instant,
 }
 
-/// The place of one owner's session: opened once, by whoever comes first.
-#[derive(Default)]
+/// The place of one owner's session. Opened once, by a task of its own, for all who wait.
 struct Slot {
-    session: OnceCell<Arc<Session>>,
+    opened: watch::Sender<Option<Result<Arc<Session>, Failure>>>,
+    /// Nobody will use it any more; whoever opens it closes it.
+    dropped: AtomicBool,
     /// Milliseconds after the upstream's start.
     used: AtomicU64,
+}
+
+impl Slot {
+    /// Whether a call may go on with it: open and alive, or being opened.
+    fn is_usable(&self) -> bool {
+        match &*self.opened.borrow() {
+            None => true,
+            Some(Ok(session)) => !session.is_dead(),
+            Some(Err(_)) => false,
+        }
+    }
 }
 
 /// A call in flight on a session, with the one retry that a forgotten session allows.
@@ -81,7 +93,6 @@ impl Upstream {
         news: mpsc::UnboundedSender<News>,
         idle: Duration,
     ) -> Arc<Self> {
-        let (commands, received) = mpsc::unbounded_channel();
         let enabled = server.enabled;
         let state = if enabled { State::Connecting } else { State::Disabled };
         let standing = Standing { state, failure: None, down_since: None, retry_at: None };
@@ -92,7 +103,7 @@ impl Upstream {
             settings: ArcSwap::from_pointee(server),
             era: Mutex::default(),
             standing: watch::Sender::new(standing),
-            commands,
+            orders: Orders::default(),
             news,
             sessions: RwLock::default(),
             stderr: Mutex::default(),
@@ -100,7 +111,7 @@ impl Upstream {
         });
         if enabled {
             let tasks = &upstream.context.tasks;
-            tasks.spawn(link::run(upstream.clone(), received));
+            tasks.spawn(link::run(upstream.clone()));
             tasks.spawn(upstream.clone().reap(idle));
         }
         upstream
@@ -119,17 +130,29 @@ impl Upstream {
         Ok(Call { upstream: self.clone(), owner, slot, recipe, exchange, era, retried: false })
     }
 
-    /// Where the link stands.
+    /// Where the link stands, cheaply.
+    pub fn state(&self) -> State {
+        self.standing.borrow().state
+    }
+
+    /// Whether an attempt is under way on a server that was not known to be down: one that
+    /// has just been added, or at the start.
+    pub fn is_new(&self) -> bool {
+        let standing = self.standing.borrow();
+        standing.state == State::Connecting && standing.down_since.is_none()
+    }
+
+    /// The whole of it.
     pub fn status(&self) -> Status {
         let standing = self.standing.borrow().clone();
         let now = Instant::now();
-        let down = matches!(standing.state, State::Down | State::Auth);
+        let down = matches!(standing.state, State::Down | State::Auth | State::Connecting);
         Status {
             state: standing.state,
             error: standing.failure.as_ref().map(ToString::to_string),
             down_for: standing.down_since.filter(|_| down).map(|since| now - since),
             retry_in: standing.retry_at.map(|at| at.saturating_duration_since(now)),
-            sessions: self.read().values().filter(|slot| slot.session.initialized()).count(),
+            sessions: self.read().values().filter(|slot| slot.opened.borrow().is_some()).count(),
             stderr: self
                 .stderr
                 .lock()
@@ -152,7 +175,7 @@ impl Upstream {
         }
         self.stand(State::Connecting, None, None);
         self.retain(|_| false);
-        let _ = self.commands.send(Command::Reconnect);
+        self.orders.give(Order::Reconnect);
         self.settled().await;
     }
 
@@ -166,7 +189,7 @@ impl Upstream {
 
     /// Has the link read the tools again; for a change that was told during a call.
     pub fn changed(&self) {
-        let _ = self.commands.send(Command::Changed);
+        self.orders.give(Order::List);
     }
 
     /// Closes the sessions of owners that do not pass.
@@ -180,7 +203,7 @@ impl Upstream {
             keep
         });
         for slot in dropped {
-            self.end(slot);
+            self.end(&slot);
         }
     }
 
@@ -201,6 +224,8 @@ impl Upstream {
     pub(crate) fn close(&self) {
         self.closed.cancel();
         self.retain(|_| false);
+        // Wakes those who wait for an attempt that nobody makes any more.
+        self.stand(State::Disabled, None, None);
     }
 
     pub(crate) fn name(&self) -> String {
@@ -231,6 +256,11 @@ impl Upstream {
             *self.era.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         self.standing.send_modify(|standing| {
+            // While an attempt is under way, why the last one failed still holds.
+            let failure = match state {
+                State::Connecting => standing.failure.take(),
+                _ => failure,
+            };
             let down_since = match state {
                 State::Connected | State::Disabled => None,
                 State::Down | State::Auth => standing.down_since.or_else(|| Some(Instant::now())),
@@ -241,20 +271,17 @@ impl Upstream {
     }
 
     async fn begin(
-        &self,
+        self: &Arc<Self>,
         owner: Owner,
         recipe: &dyn Recipe,
     ) -> Result<(Arc<Slot>, Exchange, Era), Failure> {
-        let slot = self.slot(owner);
+        let slot = self.slot(owner)?;
         slot.used.store(self.now(), Ordering::Relaxed);
-        let opened = slot.session.get_or_try_init(|| self.open()).await;
-        let session = match opened {
-            Ok(session) => session.clone(),
-            Err(failure) => return Err(self.met(failure)),
-        };
+        let session = opened(&slot).await.map_err(|failure| self.met(failure))?;
         let id = session::next_id();
         let wants = Wants { era: session.era, token: format!("\"m{id}\"") };
-        match session.start(id, recipe.make(&wants)).await {
+        let each = self.settings.load().call_timeout;
+        match session.start(id, recipe.make(&wants), each).await {
             Ok(exchange) => Ok((slot, exchange, session.era)),
             Err(failure) => {
                 if session.is_dead() {
@@ -265,28 +292,46 @@ impl Upstream {
         }
     }
 
-    async fn open(&self) -> Result<Arc<Session>, Failure> {
-        let server = self.settings();
-        let session = Session::open(&server, &self.context, self.era()).await?;
-        self.remember(session.era);
-        Ok(Arc::new(session))
-    }
-
-    fn slot(&self, owner: Owner) -> Arc<Slot> {
-        let usable = |slot: &Arc<Slot>| slot.session.get().is_none_or(|s| !s.is_dead());
-        if let Some(slot) = self.read().get(&owner).filter(|slot| usable(slot)) {
-            return slot.clone();
+    /// The owner's slot; a new one, being opened, where there is none to use.
+    fn slot(self: &Arc<Self>, owner: Owner) -> Result<Arc<Slot>, Failure> {
+        if let Some(slot) = self.read().get(&owner).filter(|slot| slot.is_usable()) {
+            return Ok(slot.clone());
         }
         let mut sessions = self.write();
-        match sessions.get(&owner).filter(|slot| usable(slot)) {
-            Some(slot) => slot.clone(),
-            None => {
-                let slot = Arc::new(Slot::default());
-                if let Some(dead) = sessions.insert(owner, slot.clone()) {
-                    self.end(dead);
-                }
-                slot
-            }
+        // Closing takes this lock after it is marked, so nothing is added behind its back.
+        if self.closed.is_cancelled() {
+            return Err(Failure::Closed);
+        }
+        if let Some(slot) = sessions.get(&owner).filter(|slot| slot.is_usable()) {
+            return Ok(slot.clone());
+        }
+        let slot = Arc::new(Slot {
+            opened: watch::Sender::new(None),
+            dropped: AtomicBool::new(false),
+            used: AtomicU64::new(self.now()),
+        });
+        if let Some(dead) = sessions.insert(owner, slot.clone()) {
+            self.end(&dead);
+        }
+        self.context.tasks.spawn(self.clone().open(slot.clone()));
+        Ok(slot)
+    }
+
+    async fn open(self: Arc<Self>, slot: Arc<Slot>) {
+        let server = self.settings();
+        let opened = tokio::select! {
+            opened = Session::open(&server, &self.context, self.era()) => opened.map(Arc::new),
+            () = self.closed.cancelled() => Err(Failure::Closed),
+        };
+        if let Ok(session) = &opened {
+            self.remember(session.era);
+        }
+        let session = opened.clone();
+        slot.opened.send_replace(Some(opened));
+        // Told first, looked at second; `end` does it the other way round, so one of the two
+        // closes the session.
+        if let (true, Ok(session)) = (slot.dropped.load(Ordering::SeqCst), session) {
+            session.close().await;
         }
     }
 
@@ -294,13 +339,14 @@ impl Upstream {
         let mut sessions = self.write();
         if sessions.get(&owner).is_some_and(|known| Arc::ptr_eq(known, slot)) {
             sessions.remove(&owner);
+            self.end(slot);
         }
     }
 
     /// Has the link look at the server when a call met trouble with it.
     fn met(&self, failure: Failure) -> Failure {
         if failure.suspicious() {
-            let _ = self.commands.send(Command::Check);
+            self.orders.give(Order::Check);
         }
         failure
     }
@@ -324,12 +370,13 @@ impl Upstream {
                 }
                 keep
             });
-            dropped.into_iter().for_each(|slot| self.end(slot));
+            dropped.iter().for_each(|slot| self.end(slot));
         }
     }
 
-    fn end(&self, slot: Arc<Slot>) {
-        if let Some(session) = slot.session.get().cloned() {
+    fn end(&self, slot: &Slot) {
+        slot.dropped.store(true, Ordering::SeqCst);
+        if let Some(Ok(session)) = slot.opened.borrow().clone() {
             self.context.tasks.spawn(async move { session.close().await });
         }
     }
@@ -345,6 +392,16 @@ impl Upstream {
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<Owner, Arc<Slot>>> {
         self.sessions.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Waits until the slot's session is open; all who wait hear of the same failure.
+async fn opened(slot: &Slot) -> Result<Arc<Session>, Failure> {
+    if let Some(opened) = &*slot.opened.borrow() {
+        return opened.clone();
+    }
+    let mut watch = slot.opened.subscribe();
+    let opened = watch.wait_for(Option::is_some).await;
+    opened.ok().and_then(|opened| opened.clone()).unwrap_or(Err(Failure::Closed))
 }
 
 impl Call {
@@ -369,7 +426,9 @@ impl Call {
                     (self.slot, self.exchange, self.era) = (slot, exchange, era);
                 }
                 Err(failure) => {
-                    if matches!(failure, Failure::SessionLost | Failure::Lost(_)) {
+                    // A broken connection does not end a session over HTTP; the server
+                    // says so itself, by not knowing it.
+                    if matches!(failure, Failure::SessionLost) || !self.slot.is_usable() {
                         self.upstream.forget(self.owner, &self.slot);
                     }
                     return Err(self.upstream.met(failure));
@@ -392,7 +451,7 @@ impl Call {
     }
 
     /// Tells the server that nobody waits any more.
-    pub async fn cancel(self) {
-        self.exchange.cancel().await;
+    pub fn cancel(self) {
+        self.exchange.cancel();
     }
 }

@@ -139,11 +139,6 @@ impl Upstreams {
         }
     }
 
-    /// Every server's id and connections.
-    pub fn all(&self) -> Vec<Arc<Upstream>> {
-        self.map.load().values().cloned().collect()
-    }
-
     /// Connects to a server that is not registered, lists its tools, and closes.
     ///
     /// # Errors

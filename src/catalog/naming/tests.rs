@@ -42,6 +42,15 @@ fn cat_04_odd_names_become_acceptable() {
 }
 
 #[test]
+fn a_foreseen_tail_is_not_shared() {
+    let long = "a".repeat(70);
+    let tail = expose(&[("s", long.as_str())]).remove(0);
+    let names = expose(&[("s", long.as_str()), ("t", tail.as_str())]);
+    assert_eq!(names[1], tail);
+    assert_ne!(names[0], names[1]);
+}
+
+#[test]
 fn reserved_names_are_renamed() {
     check(&[("s", "search_tools")], &["s__search_tools"]);
 }

@@ -84,7 +84,7 @@ impl Turn<'_> {
             self.changes.extend(follow(&before, &after, &self.state.groups, self.now));
         }
         let ids = self.gateway.store.apply(self.changes).await?;
-        self.gateway.refresh().await?;
+        self.gateway.show().await;
         Ok(ids.first().copied().unwrap_or_default())
     }
 
