@@ -190,7 +190,8 @@ impl<'a> Client<'a> {
         self.http.set_keepalive(Some(KEEPALIVE));
         // Who asks and does not read must not hold an answer for ever.
         self.http.set_write_timeout(Some(STALLED));
-        let mut head = ResponseHeader::build(status, Some(room))?;
+        // Names go out in lower case: keeping their case costs a second map.
+        let mut head = ResponseHeader::build_no_case(status, Some(room))?;
         if let Some(origin) = &self.origin {
             head.insert_header(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone())?;
             head.insert_header(header::VARY, "Origin")?;

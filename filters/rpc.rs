@@ -107,14 +107,14 @@ pub(crate) async fn serve(
         return client.refuse(&refusal).await;
     };
     match handler {
-        Handler::Initialize => initialize::serve(&request, client).await,
-        Handler::Ping => simple::result(&request, client, "{}").await,
-        Handler::SetLevel => simple::set_level(&request, client).await,
-        Handler::Discover => discover::serve(&request, client).await,
-        Handler::Listen => stream::listen(&request, client).await,
+        Handler::Initialize => Box::pin(initialize::serve(&request, client)).await,
+        Handler::Ping => Box::pin(simple::result(&request, client, "{}")).await,
+        Handler::SetLevel => Box::pin(simple::set_level(&request, client)).await,
+        Handler::Discover => Box::pin(discover::serve(&request, client)).await,
+        Handler::Listen => Box::pin(stream::listen(&request, client)).await,
         Handler::ToolsList => tools_list::serve(&request, client).await,
         Handler::ToolsCall => tools_call::serve(&request, client).await,
-        Handler::Empty(member) => simple::empty_list(&request, client, member).await,
+        Handler::Empty(member) => Box::pin(simple::empty_list(&request, client, member)).await,
     }
 }
 

@@ -58,7 +58,8 @@ impl Front {
             return filters::mcp::serve(&self.mcp, http, report).await;
         }
         report.method = if admin::owns(header.uri.path()) { "admin" } else { "unknown" };
-        self.admin(http, report).await
+        // Boxed, so that its future does not make that of a call larger.
+        Box::pin(self.admin(http, report)).await
     }
 
     /// Hands a whole request to the admin edge, which knows nothing of connections.

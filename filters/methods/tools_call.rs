@@ -1,7 +1,7 @@
 //! `tools/call`: one call on the way to its server and back, with everything that can
 //! happen meanwhile.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -74,7 +74,7 @@ enum Gone {
 /// whatever the call is waiting for.
 async fn follow(request: &Request<'_>, client: &mut Client<'_>, asked: &Asked<'_>) -> Result<()> {
     let mut waiting = Waiting::new(request);
-    let started = waiting.beside(client, request.gateway.call(asked)).await;
+    let started = waiting.beside(client, pin!(request.gateway.call(asked))).await;
     let mut running = match started {
         Ok(Ok(running)) => running,
         Ok(Err(reply)) => return finish(request, client, reply).await,
@@ -83,7 +83,7 @@ async fn follow(request: &Request<'_>, client: &mut Client<'_>, asked: &Asked<'_
         Err(Gone::Client | Gone::Out) => return Err(broken()),
     };
     loop {
-        let gone = match waiting.beside(client, running.next()).await {
+        let gone = match waiting.beside(client, pin!(running.next())).await {
             Ok(Step::Done(reply)) => return finish(request, client, reply).await,
             Ok(Step::Notice(notice)) => match pass_on(request, client, &notice).await {
                 Ok(()) => continue,
@@ -144,11 +144,10 @@ impl<'r> Waiting<'r> {
     async fn beside<T>(
         &mut self,
         client: &mut Client<'_>,
-        work: impl Future<Output = T>,
+        mut work: Pin<&mut impl Future<Output = T>>,
     ) -> std::result::Result<T, Gone> {
         let request = self.request;
         let cancelled = self.cancellable.as_ref().map_or(&self.never, |call| &call.cancelled);
-        let mut work = pin!(work);
         let mut quiet = pin!(tokio::time::sleep(QUIET));
         loop {
             tokio::select! {

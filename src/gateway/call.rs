@@ -250,7 +250,7 @@ impl Running {
         };
         // Just after the start, or after it was added, a server deserves a moment.
         if upstream.is_new() {
-            upstream.settled().await;
+            Box::pin(upstream.settled()).await;
         }
         if upstream.state() != State::Connected {
             return Err(words::down(name, &upstream.status(), upstream.failure().as_ref()));

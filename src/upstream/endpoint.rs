@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use catalog::{Server, Transport};
 use http::header::{HeaderName, HeaderValue};
-use pingora_core::connectors::http::Connector;
+use pingora_core::connectors::http::v1::Connector;
 use pingora_core::protocols::http::client::HttpSession;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::utils::tls::WrappedX509;
@@ -87,9 +87,23 @@ impl Endpoint {
     /// # Errors
     /// [`Failure::Unreachable`], with every address's reason.
     pub(crate) async fn connect(&self) -> Result<Connection, Failure> {
+        if let Some(peer) = self.peer.load_full()
+            && let Some(http) = self.connector.reused_http_session(&*peer).await
+        {
+            return Ok(Connection { http: HttpSession::H1(http), reused: true, peer });
+        }
+        // Boxed: making a connection is rare, and its future is large.
+        Box::pin(self.connect_anew()).await
+    }
+
+    /// A new connection: to the address that last worked, else to each that the name has.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`].
+    async fn connect_anew(&self) -> Result<Connection, Failure> {
         if let Some(peer) = self.peer.load_full() {
             if let Ok((http, reused)) = self.connector.get_http_session(&*peer).await {
-                return Ok(Connection { http, reused, peer });
+                return Ok(Connection { http: HttpSession::H1(http), reused, peer });
             }
             self.peer.store(None);
         }
@@ -99,7 +113,7 @@ impl Endpoint {
             match self.connector.get_http_session(&*peer).await {
                 Ok((http, reused)) => {
                     self.peer.store(Some(peer.clone()));
-                    return Ok(Connection { http, reused, peer });
+                    return Ok(Connection { http: HttpSession::H1(http), reused, peer });
                 }
                 Err(error) => reasons.push(format!("{address}: {}", reason(&error))),
             }
@@ -109,20 +123,8 @@ impl Endpoint {
 
     /// Gives a connection back whose answer was read to its end.
     pub(crate) async fn release(&self, connection: Connection) {
-        let Connection { http, peer, .. } = connection;
-        self.connector.release_http_session(http, &*peer, Some(POOL_IDLE)).await;
-    }
-
-    /// A connection that no request has used, for when pooled ones turn out to be dead.
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect`].
-    pub(crate) async fn connect_anew(&self) -> Result<Connection, Failure> {
-        loop {
-            let connection = self.connect().await?;
-            if !connection.reused {
-                return Ok(connection);
-            }
+        if let Connection { http: HttpSession::H1(http), peer, .. } = connection {
+            self.connector.release_http_session(http, &*peer, Some(POOL_IDLE)).await;
         }
     }
 
@@ -164,8 +166,8 @@ fn base_request(
     let path = path.split('#').next().unwrap_or_default();
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     let host = authority.rsplit('@').next().unwrap_or(authority);
-    let mut request =
-        RequestHeader::build("POST", path.as_bytes(), Some(12)).map_err(|_| invalid("`url`"))?;
+    let mut request = RequestHeader::build_no_case("POST", path.as_bytes(), Some(12))
+        .map_err(|_| invalid("`url`"))?;
     let mut insert = |name: &str, value: &str| -> Result<(), Failure> {
         let name: HeaderName =
             name.parse().map_err(|_| invalid(&format!("the header name `{name}`")))?;

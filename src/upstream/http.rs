@@ -72,16 +72,15 @@ pub(crate) async fn send(
             .insert_header(http::header::CONTENT_LENGTH, body.len())
             .expect("a number is a valid header value");
     }
-    let mut connection = endpoint.connect().await?;
-    if connection.reused {
+    let mut connection = loop {
+        let mut connection = endpoint.connect().await?;
         let head = Box::new(request.clone());
-        if connection.http.write_request_header(head).await.is_err() {
-            connection = endpoint.connect_anew().await?;
-            connection.http.write_request_header(Box::new(request)).await.map_err(lost)?;
+        match connection.http.write_request_header(head).await {
+            Ok(()) => break connection,
+            Err(_) if connection.reused => {}
+            Err(error) => return Err(lost(error)),
         }
-    } else {
-        connection.http.write_request_header(Box::new(request)).await.map_err(lost)?;
-    }
+    };
     if !body.is_empty() {
         connection.http.write_request_body(body, true).await.map_err(lost)?;
     }
@@ -169,7 +168,7 @@ impl HttpExchange {
         let head = match read_head(self.connection()?).await {
             Err(Failure::Lost(_)) if self.again.is_some() => {
                 let (request, body) = self.again.take().expect("just looked");
-                self.connection = Some(send(&self.link.endpoint, request, body).await?);
+                self.connection = Some(Box::pin(send(&self.link.endpoint, request, body)).await?);
                 read_head(self.connection()?).await?
             }
             head => head?,

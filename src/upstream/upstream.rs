@@ -421,8 +421,9 @@ impl Call {
                 Err(Failure::SessionLost) if !self.retried => {
                     self.retried = true;
                     self.upstream.forget(self.owner, &self.slot);
-                    let (slot, exchange, era) =
-                        self.upstream.begin(self.owner, &*self.recipe).await?;
+                    // Boxed: rare, and as large as the start of the call was.
+                    let again = self.upstream.begin(self.owner, &*self.recipe);
+                    let (slot, exchange, era) = Box::pin(again).await?;
                     (self.slot, self.exchange, self.era) = (slot, exchange, era);
                 }
                 Err(failure) => {

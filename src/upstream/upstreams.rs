@@ -7,7 +7,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use catalog::{Known, Server, ServerId};
 use pingora_core::connectors::ConnectorOptions;
-use pingora_core::connectors::http::Connector;
+use pingora_core::connectors::http::v1::Connector;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
