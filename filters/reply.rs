@@ -16,6 +16,9 @@ use crate::refusal::Refusal;
 /// would keep the connection for ever after its first request.
 const KEEPALIVE: u64 = 75;
 
+/// Up to this many bytes, one write of a copy is cheaper than a write for each part.
+const SMALL: usize = 16 << 10;
+
 /// How long a client may take nothing of what is being written to it.
 const STALLED: Duration = Duration::from_secs(60);
 
@@ -93,6 +96,9 @@ impl<'a> Client<'a> {
             head.insert_header(*name, *value)?;
         }
         self.http.write_response_header(Box::new(head)).await?;
+        if length <= SMALL {
+            return self.http.write_response_body(Bytes::from(parts.concat()), true).await;
+        }
         for part in parts {
             self.http.write_response_body(part.clone(), false).await?;
         }

@@ -21,8 +21,8 @@ pub(crate) struct Request<'a> {
     pub(crate) accept: Accept,
     /// Raw id.
     pub(crate) id: &'a str,
-    /// Raw object.
-    pub(crate) params: Option<&'a str>,
+    /// Read once; empty when there are none.
+    pub(crate) params: Members<'a>,
     pub(crate) meta: RequestMeta<'a>,
     pub(crate) era: Era,
     /// The legacy session; `None` in the modern era and before `initialize`.
@@ -79,7 +79,8 @@ pub(crate) async fn serve(
             return client.empty(202, &[]).await;
         }
     };
-    let meta = RequestMeta::of(params);
+    let params = params.and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
+    let meta = RequestMeta::of(&params);
     let era = if meta.version.is_some() || says_modern(client) { Era::Modern } else { Era::Legacy };
     client.report.era = if era == Era::Modern { "modern" } else { "legacy" };
     let found = METHODS.iter().find(|(name, legacy, modern, _)| {
@@ -126,8 +127,7 @@ impl Request<'_> {
 
     /// A string member of `params`.
     pub(crate) fn text(&self, key: &str) -> Option<String> {
-        let params = Members::parse(self.params?).ok()?;
-        json::string(params.get(key)?).map(|text| text.into_owned())
+        json::string(self.params.get(key)?).map(|text| text.into_owned())
     }
 
     /// Answers with a raw result, already in the form of the client's era.

@@ -48,8 +48,7 @@ pub(crate) async fn listen(request: &Request<'_>, client: &mut Client<'_>) -> Re
     if !request.accept.events {
         return client.refuse(&Refusal::NotAcceptable("text/event-stream")).await;
     }
-    let params = request.params.and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
-    let wants = params.get("notifications").and_then(|raw| Members::parse(raw).ok());
+    let wants = request.params.get("notifications").and_then(|raw| Members::parse(raw).ok());
     let Some(wants) = wants else {
         let refusal = request.bad_params("`params.notifications` must be an object");
         return client.refuse(&refusal).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use gateway::{Asked, Cancellable, Reply, Step};
 use pingora_core::Result;
-use protocol::json::{self, Members};
+use protocol::json;
 use protocol::{Era, message, meta, param};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -21,11 +21,10 @@ use crate::rpc::Request;
 pub(crate) const QUIET: Duration = Duration::from_secs(15);
 
 pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Result<()> {
-    let params = request.params.and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
-    let Some(name) = params.get("name").and_then(json::string) else {
+    let Some(name) = request.params.get("name").and_then(json::string) else {
         return client.refuse(&request.bad_params("`params.name` must be a string")).await;
     };
-    let arguments = params.get("arguments").filter(|raw| *raw != "null");
+    let arguments = request.params.get("arguments").filter(|raw| *raw != "null");
     if arguments.is_some_and(|raw| !raw.starts_with('{')) {
         return client.refuse(&request.bad_params("`params.arguments` must be an object")).await;
     }
@@ -44,8 +43,7 @@ pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Res
         caller: request.caller,
         era: request.era,
         found,
-        params: request.params,
-        arguments,
+        params: &request.params,
         meta: &request.meta,
         log_level: log_level(request),
     };

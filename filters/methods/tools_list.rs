@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use pingora_core::Result;
-use protocol::json::Members;
 use protocol::{Era, message, meta};
 
 use crate::refusal::Refusal;
@@ -30,8 +29,7 @@ pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Res
 
 /// The list is one page, so every cursor is one that was not issued here (CAT-09).
 pub(crate) fn foreign_cursor(request: &Request<'_>) -> Option<Refusal> {
-    let params = Members::parse(request.params?).ok()?;
-    let cursor = params.get("cursor").filter(|raw| *raw != "null")?;
+    let cursor = request.params.get("cursor").filter(|raw| *raw != "null")?;
     Some(request.bad_params(format!("cursor {} was not issued here; leave it out", clip(cursor))))
 }
 

@@ -45,7 +45,10 @@ impl Gateway {
             .arg(&conf)
             .current_dir(&home)
             .env("MCPM_ADMIN_TOKEN", ADMIN_TOKEN)
-            .env("MCPM_LOG_FORMAT", "json");
+            .env("MCPM_LOG_FORMAT", "json")
+            // As the baseline and nginx: no line per request. The line that says where it
+            // listens stays.
+            .env("MCPM_LOG_LEVEL", "info,access=off");
         let mut child = Child::start("gateway", &mut command, directory)?;
         let address = child.wait_for_log(listening).await?;
         let base = format!("http://{address}");
@@ -59,7 +62,9 @@ impl Gateway {
 async fn connect(base: &str, toys: &[(&str, u16)]) -> anyhow::Result<Endpoint> {
     for (name, port) in toys {
         let url = format!("http://127.0.0.1:{port}/mcp");
-        let upstream = post(base, "/upstreams", &json!({"name": name, "url": url})).await?;
+        let upstream =
+            post(base, "/upstreams", &json!({"name": name, "url": url, "protocol": "legacy"}))
+                .await?;
         if upstream["status"] != "connected" {
             bail!("the manager did not connect to `{name}`: {upstream}");
         }

@@ -27,7 +27,8 @@ pub(crate) fn render(heading: &Heading, plan: &Plan, results: &Results) -> Strin
             "Generator, server and process under test share the cores. Rounds are interleaved; \
              figures are medians of {rounds} × {seconds} s (event streams and lists: half). \
              CPU and memory are those of the process under test; memory includes what the \
-             idle sessions, which come first, left behind."
+             idle sessions, which come first, left behind. All paths carry the protocol of \
+             2025-11-25, and none writes a log line per request."
         ),
     ];
     page.push_str(&lines.join("\n"));

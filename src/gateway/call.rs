@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use catalog::{Server, Tool};
 use metrics::Phase;
+use protocol::json::{self, Members};
 use protocol::meta::{self, RequestMeta};
-use protocol::{Era, bridge, codes, json, message, param};
+use protocol::{Era, bridge, codes, message, param};
 use store::{Behind, Outcome};
 use upstream::{
     Answer, CLIENT_INFO, Call, Event, Failure, Notice, Owner, Recipe, Request, State, Wants,
@@ -28,10 +29,8 @@ pub struct Asked<'a> {
     pub era: Era,
     /// What [`Gateway::find`] found.
     pub found: Found,
-    /// Raw `params`.
-    pub params: Option<&'a str>,
-    /// Raw `params.arguments`; an object, or nothing.
-    pub arguments: Option<&'a str>,
+    /// The request's `params`.
+    pub params: &'a Members<'a>,
     /// Read from `params._meta`.
     pub meta: &'a RequestMeta<'a>,
     /// Lowest severity of log messages to pass on; `None` passes none.
@@ -102,17 +101,16 @@ impl std::fmt::Debug for Running {
 /// How the call is made for a server of either era.
 struct ToolCall {
     tool: Arc<Tool>,
-    params: Option<String>,
+    call: bridge::Call,
+    /// Raw arguments, for a tool that wants some of them in headers.
     arguments: Option<String>,
-    rest: Option<String>,
     log_level: Option<String>,
     wants_progress: bool,
 }
 
 impl Recipe for ToolCall {
     fn make(&self, wants: &Wants) -> Request {
-        let call = bridge::Call {
-            params: self.params.as_deref(),
+        let hop = bridge::Hop {
             progress_token: self.wants_progress.then_some(wants.token.as_str()),
             log_level: self.log_level.as_deref(),
             client_info: CLIENT_INFO,
@@ -123,7 +121,7 @@ impl Recipe for ToolCall {
         };
         Request {
             method: "tools/call",
-            params: call.params(&self.tool.name, self.rest.as_deref(), wants.era),
+            params: self.call.params(&hop, wants.era),
             name: Some(self.tool.name.clone()),
             headers,
             repeatable: self.tool.repeatable(),
@@ -165,9 +163,12 @@ impl Gateway {
         };
         let recipe = ToolCall {
             tool: found.tool.clone(),
-            params: asked.params.map(str::to_owned),
-            arguments: asked.arguments.map(str::to_owned),
-            rest: asked.meta.rest.clone(),
+            call: bridge::Call::new(asked.params, &found.tool.name, asked.meta.rest.as_deref()),
+            arguments: asked
+                .params
+                .get("arguments")
+                .filter(|_| !found.tool.header_params.is_empty())
+                .map(str::to_owned),
             log_level: asked.meta.log_level.as_deref().map(str::to_owned),
             wants_progress: running.progress_token.is_some(),
         };
@@ -305,7 +306,7 @@ impl Running {
             }
             "notifications/message" => {
                 let params = notice.params.as_deref()?;
-                let members = json::Members::parse(params).ok()?;
+                let members = Members::parse(params).ok()?;
                 let level = members.get("level").and_then(json::string)?;
                 (meta::severity(&level)? >= self.log_level?)
                     .then(|| message::notification("notifications/message", Some(params)))
@@ -361,5 +362,5 @@ impl Drop for Running {
 fn says_error(answer: &Answer) -> bool {
     let text = answer.text();
     text.contains("\"isError\"")
-        && json::Members::parse(text).is_ok_and(|result| result.get("isError") == Some("true"))
+        && Members::parse(text).is_ok_and(|result| result.get("isError") == Some("true"))
 }

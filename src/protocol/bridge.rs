@@ -14,11 +14,19 @@ pub const CAPABILITIES: &str = "{}";
 /// For a legacy client, when a modern server wants to ask something first.
 const NOT_COMPLETE: &str = r#"{"content":[{"type":"text","text":"This tool asks for more input during the call, which your client cannot give here. Nothing more will follow."}],"isError":true}"#;
 
-/// What a call becomes on its way to a server.
+/// The `params` of a call on its way to a server: prepared once, completed for the server's
+/// era when that is known.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The members but for `_meta`, without the closing brace.
+    open: String,
+    /// What of the client's `_meta` travels on, without its braces; empty when nothing does.
+    rest: String,
+}
+
+/// What belongs to the hop between the manager and a server.
 #[derive(Debug, Clone, Copy)]
-pub struct Call<'a> {
-    /// The client's `params`, raw.
-    pub params: Option<&'a str>,
+pub struct Hop<'a> {
     /// Our own progress token, raw; given only when the client gave one (U18, BID-01).
     pub progress_token: Option<&'a str>,
     /// The level of log messages that the client wants; set only for a modern server.
@@ -27,31 +35,46 @@ pub struct Call<'a> {
     pub client_info: &'a str,
 }
 
-impl Call<'_> {
-    /// The `params` for a server of `era`, with `name` in place of the exposed name. `rest`
-    /// is what of the client's `_meta` travels on.
-    pub fn params(&self, name: &str, rest: Option<&str>, era: Era) -> String {
-        let mut params = self.params.and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
+impl Call {
+    /// Takes the client's `params`, with `name` in place of the exposed name. `rest` is the
+    /// raw object of what of its `_meta` travels on.
+    pub fn new(params: &Members<'_>, name: &str, rest: Option<&str>) -> Self {
+        let mut params = params.clone();
+        params.remove("_meta");
         params.set("name", &crate::json::quoted(name));
         if matches!(params.get("arguments"), None | Some("null")) {
             params.set("arguments", "{}");
         }
-        let mut members = rest.and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
-        if let Some(token) = self.progress_token {
-            members.set("progressToken", token);
+        let mut open = params.to_text();
+        open.pop();
+        let rest = rest.and_then(|raw| raw.strip_prefix('{')?.strip_suffix('}'));
+        Self { open, rest: rest.unwrap_or_default().to_owned() }
+    }
+
+    /// The whole `params` for a server of `era`.
+    pub fn params(&self, hop: &Hop<'_>, era: Era) -> String {
+        let mut meta = self.rest.clone();
+        let mut add = |key: &str, raw: &str| {
+            let comma = if meta.is_empty() { "" } else { "," };
+            meta.extend([comma, "\"", key, "\":", raw]);
+        };
+        if let Some(token) = hop.progress_token {
+            add("progressToken", token);
         }
         if era == Era::Modern {
-            meta::for_modern_server(&mut members, CAPABILITIES, self.client_info);
-            if let Some(level) = self.log_level {
-                meta::set_log_level(&mut members, level);
+            for (key, raw) in meta::modern(CAPABILITIES, hop.client_info) {
+                add(key, raw);
+            }
+            if let Some(level) = hop.log_level {
+                add(meta::LOG_LEVEL, &crate::json::quoted(level));
             }
         }
-        if members.is_empty() {
-            params.remove("_meta");
+        let open = &self.open;
+        if meta.is_empty() {
+            format!("{open}}}")
         } else {
-            params.set("_meta", &members.to_text());
+            format!(r#"{open},"_meta":{{{meta}}}}}"#)
         }
-        params.to_text()
     }
 }
 
@@ -122,21 +145,19 @@ pub fn progress(params: &str, token: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, error, progress, result};
+    use super::{Call, Hop, error, progress, result};
+    use crate::json::Members;
     use crate::meta::RequestMeta;
     use crate::version::Era;
 
     const INFO: &str = r#"{"name":"m","version":"1"}"#;
 
     fn sent(params: &str, token: Option<&str>, era: Era) -> String {
-        let meta = RequestMeta::of(Some(params));
-        let call = Call {
-            params: Some(params),
-            progress_token: token,
-            log_level: meta.log_level.as_deref(),
-            client_info: INFO,
-        };
-        call.params("own", meta.rest.as_deref(), era)
+        let params = Members::parse(params).expect("an object");
+        let meta = RequestMeta::of(&params);
+        let log_level = meta.log_level.as_deref();
+        let hop = Hop { progress_token: token, log_level, client_info: INFO };
+        Call::new(&params, "own", meta.rest.as_deref()).params(&hop, era)
     }
 
     #[test]

@@ -43,10 +43,7 @@ pub struct RequestMeta<'a> {
 
 impl<'a> RequestMeta<'a> {
     /// Reads `params._meta`. Absent or odd parts are simply absent.
-    pub fn of(params: Option<&'a str>) -> Self {
-        let Some(params) = params.and_then(|raw| Members::parse(raw).ok()) else {
-            return Self::default();
-        };
+    pub fn of(params: &Members<'a>) -> Self {
         let Some(mut members) = params.borrowed("_meta").and_then(|raw| Members::parse(raw).ok())
         else {
             return Self::default();
@@ -75,27 +72,29 @@ pub fn severity(level: &str) -> Option<u8> {
     LEVELS.iter().position(|known| *known == level).map(|place| place as u8)
 }
 
-/// The `_meta` members that a request to a modern server must carry (U12).
-pub fn for_modern_server(meta: &mut Members<'_>, capabilities: &str, client_info: &str) {
-    let version = json::quoted(crate::Version::V2026_07_28.as_str());
-    meta.set(&format!("{MCP}protocolVersion"), &version);
-    meta.set(&format!("{MCP}clientInfo"), client_info);
-    meta.set(&format!("{MCP}clientCapabilities"), capabilities);
+/// The `_meta` members that a request to a modern server must carry (U12), raw.
+pub fn modern<'a>(capabilities: &'a str, client_info: &'a str) -> [(&'static str, &'a str); 3] {
+    const VERSION: &str = "\"2026-07-28\"";
+    [
+        ("io.modelcontextprotocol/protocolVersion", VERSION),
+        ("io.modelcontextprotocol/clientInfo", client_info),
+        ("io.modelcontextprotocol/clientCapabilities", capabilities),
+    ]
 }
 
-/// Sets the level of log messages wanted from a modern server.
-pub fn set_log_level(meta: &mut Members<'_>, level: &str) {
-    meta.set(&format!("{MCP}logLevel"), &json::quoted(level));
-}
+/// The `_meta` key of the lowest level of log message wanted.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 #[cfg(test)]
 mod tests {
     use super::RequestMeta;
+    use crate::json::Members;
 
     #[test]
     fn hop_keys_are_read_and_the_rest_travels() {
         let params = r#"{"name":"x","_meta":{"progressToken":7,"traceparent":"00-1","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#;
-        let meta = RequestMeta::of(Some(params));
+        let params = Members::parse(params).expect("an object");
+        let meta = RequestMeta::of(&params);
         assert_eq!(meta.version.as_deref(), Some("2026-07-28"));
         assert_eq!(meta.progress_token, Some("7"));
         assert_eq!(meta.capabilities, Some("{}"));
@@ -104,10 +103,9 @@ mod tests {
 
     #[test]
     fn odd_meta_is_no_meta() {
-        for params in
-            [None, Some("{}"), Some(r#"{"_meta":5}"#), Some(r#"{"_meta":{"progressToken":null}}"#)]
-        {
-            assert_eq!(RequestMeta::of(params), RequestMeta::default());
+        for params in ["{}", r#"{"_meta":5}"#, r#"{"_meta":{"progressToken":null}}"#] {
+            let params = Members::parse(params).expect("an object");
+            assert_eq!(RequestMeta::of(&params), RequestMeta::default());
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catalog::{Pinned, Server, Transport};
-use http::header::HeaderValue;
+use http::header::{HeaderName, HeaderValue};
 use pingora_http::RequestHeader;
 use protocol::json::{self, Members};
 use protocol::{Era, Version, codes, headers, message, meta};
@@ -238,17 +238,19 @@ impl HttpLink {
     fn head(&self, request: &Request) -> RequestHeader {
         let mut head = self.template.clone();
         if self.era == Era::Modern {
-            let mut insert = |name: String, value: &str| {
+            let mut insert = |name: HeaderName, value: &str| {
                 if let Ok(value) = HeaderValue::from_str(value) {
                     let _ = head.insert_header(name, value);
                 }
             };
-            insert("Mcp-Method".into(), request.method);
+            insert(HeaderName::from_static(headers::METHOD), request.method);
             if let Some(name) = &request.name {
-                insert("Mcp-Name".into(), &headers::encode(name));
+                insert(HeaderName::from_static(headers::NAME), &headers::encode(name));
             }
             for (name, value) in &request.headers {
-                insert(name.clone(), value);
+                if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
+                    insert(name, value);
+                }
             }
         }
         head
@@ -327,7 +329,9 @@ pub(crate) fn initialize_params() -> String {
 /// `params` as a request of the manager itself to a modern server carries them.
 pub(crate) fn modern(mut params: Members<'_>) -> String {
     let mut members = Members::default();
-    meta::for_modern_server(&mut members, protocol::bridge::CAPABILITIES, CLIENT_INFO);
+    for (key, raw) in meta::modern(protocol::bridge::CAPABILITIES, CLIENT_INFO) {
+        members.set(key, raw);
+    }
     params.set("_meta", &members.to_text());
     params.to_text()
 }
