@@ -13,7 +13,7 @@ use protocol::{Era, Message, sse};
 use crate::endpoint::{Connection, Endpoint};
 use crate::exchange::{Answer, Event, Notice};
 use crate::failure::Failure;
-use crate::session::HttpLink;
+use crate::http_link::HttpLink;
 
 /// Longest answer, JSON body or single event.
 pub(crate) const MAX_ANSWER: usize = 64 << 20;

@@ -5,22 +5,26 @@
 //! (one conversation with a server, either era) → [`http`] and [`stdio`] (bytes).
 
 mod backoff;
+mod call;
 mod endpoint;
 mod environment;
 mod exchange;
 mod failure;
 mod http;
+mod http_link;
 mod link;
 mod listing;
 mod session;
+mod slot;
 mod stdio;
 mod upstream;
 mod upstreams;
 
+pub use call::Call;
 pub use environment::Lookup;
 pub use exchange::{Answer, Event, Exchange, Notice};
 pub use failure::Failure;
 pub use link::{State, Status};
 pub use session::{CLIENT_INFO, Recipe, Request, Wants};
-pub use upstream::{Call, Owner, Upstream};
+pub use upstream::{Owner, Upstream};
 pub use upstreams::{News, Tested, Upstreams};

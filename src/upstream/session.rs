@@ -6,16 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catalog::{Pinned, Server, Transport};
-use http::header::{HeaderName, HeaderValue};
-use pingora_http::RequestHeader;
 use protocol::json::{self, Members};
-use protocol::{Era, Version, codes, headers, message, meta};
-use tokio::sync::Semaphore;
+use protocol::{Era, Version, codes, message, meta};
 
 use crate::endpoint::Endpoint;
 use crate::exchange::{Answer, Exchange, Kind};
 use crate::failure::Failure;
-use crate::http::{self as wire, HttpExchange};
+use crate::http::HttpExchange;
+use crate::http_link::{self, HttpLink};
 use crate::stdio::StdioLink;
 use crate::upstreams::Context;
 
@@ -68,22 +66,6 @@ enum SessionKind {
     Stdio(Arc<StdioLink>),
 }
 
-/// The standing part of every request of one HTTP session.
-pub(crate) struct HttpLink {
-    pub(crate) endpoint: Arc<Endpoint>,
-    pub(crate) era: Era,
-    pub(crate) has_session: bool,
-    template: RequestHeader,
-    /// Room for messages that are sent beside calls.
-    beside: Arc<Semaphore>,
-}
-
-/// Messages under way beside calls; a server that asks for more is not answered.
-const BESIDE: usize = 16;
-
-/// How long a server has to take a notification, a reply or the end of its session.
-const ASIDE: Duration = Duration::from_secs(5);
-
 impl Session {
     /// Connects and agrees on an era. `known` is what an earlier connection found out.
     ///
@@ -103,7 +85,9 @@ impl Session {
             match &server.transport {
                 Transport::Http { .. } => {
                     let endpoint = Arc::new(Endpoint::new(server, context)?);
-                    open_http(endpoint, known).await
+                    http_link::open(endpoint, known)
+                        .await
+                        .map(|(link, era, hello)| (SessionKind::Http(link), era, hello))
                 }
                 Transport::Stdio { .. } => {
                     let (link, era, hello) = StdioLink::open(server, context, known).await?;
@@ -233,65 +217,6 @@ impl Session {
     }
 }
 
-impl HttpLink {
-    /// The head of a POST carrying `request`.
-    fn head(&self, request: &Request) -> RequestHeader {
-        let mut head = self.template.clone();
-        if self.era == Era::Modern {
-            let mut insert = |name: HeaderName, value: &str| {
-                if let Ok(value) = HeaderValue::from_str(value) {
-                    let _ = head.insert_header(name, value);
-                }
-            };
-            insert(HeaderName::from_static(headers::METHOD), request.method);
-            if let Some(name) = &request.name {
-                insert(HeaderName::from_static(headers::NAME), &headers::encode(name));
-            }
-            for (name, value) in &request.headers {
-                if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
-                    insert(name, value);
-                }
-            }
-        }
-        head
-    }
-
-    /// Sends a message beside a call and does not wait: the server may need it before it
-    /// goes on. What finds no room is not sent.
-    pub(crate) fn reply(self: &Arc<Self>, body: String) {
-        let Ok(room) = self.beside.clone().try_acquire_owned() else { return };
-        let link = self.clone();
-        tokio::spawn(async move {
-            link.aside(::http::Method::POST, body).await;
-            drop(room);
-        });
-    }
-
-    /// Sends something whose answer does not matter, and waits for it a little.
-    async fn aside(&self, method: ::http::Method, body: String) {
-        let mut head = self.template.clone();
-        if method == ::http::Method::DELETE {
-            head.remove_header("content-type");
-        }
-        head.set_method(method);
-        let answered = async {
-            let connection = wire::send(&self.endpoint, head, Bytes::from(body)).await?;
-            wire::small(&self.endpoint, connection).await
-        };
-        match tokio::time::timeout(ASIDE, answered).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "a message did not reach the server"),
-            Err(_) => tracing::debug!("the server did not take a message in time"),
-        }
-    }
-
-    async fn end(&self) {
-        if self.has_session {
-            self.aside(::http::Method::DELETE, String::new()).await;
-        }
-    }
-}
-
 /// A session that nobody holds any more takes its process with it, also when opening or
 /// listing was broken off half-way.
 impl Drop for Session {
@@ -334,94 +259,6 @@ pub(crate) fn modern(mut params: Members<'_>) -> String {
     }
     params.set("_meta", &members.to_text());
     params.to_text()
-}
-
-async fn open_http(
-    endpoint: Arc<Endpoint>,
-    known: Option<Era>,
-) -> Result<(SessionKind, Era, String), Failure> {
-    if known != Some(Era::Legacy) {
-        match discover(&endpoint).await {
-            Ok((link, hello)) => return Ok((SessionKind::Http(link), Era::Modern, hello)),
-            Err(failure @ (Failure::Unreachable(_) | Failure::Auth(_) | Failure::Settings(_))) => {
-                return Err(failure);
-            }
-            Err(failure) if known == Some(Era::Modern) => return Err(failure),
-            Err(_) => {}
-        }
-    }
-    let (link, hello) = initialize(&endpoint).await?;
-    Ok((SessionKind::Http(link), Era::Legacy, hello))
-}
-
-async fn discover(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String), Failure> {
-    let mut template = endpoint.request(&::http::Method::POST);
-    let version = Version::V2026_07_28.as_str();
-    let _ = template.insert_header("MCP-Protocol-Version", version);
-    let beside = Arc::new(Semaphore::new(BESIDE));
-    let link = HttpLink {
-        endpoint: endpoint.clone(),
-        era: Era::Modern,
-        has_session: false,
-        template,
-        beside,
-    };
-    let request = Request {
-        method: "server/discover",
-        params: modern(Members::default()),
-        name: None,
-        headers: Vec::new(),
-        repeatable: true,
-    };
-    let id = next_id();
-    let body = message::request(&id, request.method, Some(&request.params));
-    let connection = wire::send(endpoint, link.head(&request), Bytes::from(body)).await?;
-    // A legacy server that holds a request which it does not know must not hold us for long.
-    let probe = Duration::from_secs(5);
-    let (status, _, body) = tokio::time::timeout(probe, wire::small(endpoint, connection))
-        .await
-        .map_err(|_| Failure::Timeout(probe))??;
-    if matches!(status, 401 | 403) {
-        return Err(Failure::Auth(status));
-    }
-    let answer = Answer::read(body, &id)?.ok_or_else(|| Failure::Garbage("no response".into()))?;
-    if answer.is_error {
-        let code = codes::code_of(answer.text());
-        let message = codes::message_of(answer.text());
-        return Err(Failure::Refused { code, message });
-    }
-    Ok((Arc::new(link), answer.text().to_owned()))
-}
-
-async fn initialize(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String), Failure> {
-    let id = next_id();
-    let body = message::request(&id, "initialize", Some(&initialize_params()));
-    let template = endpoint.request(&::http::Method::POST);
-    let connection = wire::send(endpoint, template.clone(), Bytes::from(body)).await?;
-    let (status, session, body) = wire::small(endpoint, connection).await?;
-    if matches!(status, 401 | 403) {
-        return Err(Failure::Auth(status));
-    }
-    let answer = match Answer::read(body, &id) {
-        Ok(Some(answer)) => answer.into_result()?,
-        _ if !(200..300).contains(&status) => return Err(Failure::Status(status)),
-        Ok(None) => return Err(Failure::Garbage("no response to `initialize`".into())),
-        Err(failure) => return Err(failure),
-    };
-    let version = agreed(answer.text())?;
-    let mut template = template;
-    if version >= Version::V2025_06_18 {
-        let _ = template.insert_header("MCP-Protocol-Version", version.as_str());
-    }
-    let has_session = session.is_some();
-    if let Some(session) = session {
-        let _ = template.insert_header("Mcp-Session-Id", session);
-    }
-    let (endpoint, beside) = (endpoint.clone(), Arc::new(Semaphore::new(BESIDE)));
-    let link = HttpLink { endpoint, era: Era::Legacy, has_session, template, beside };
-    let note = message::notification("notifications/initialized", None);
-    link.aside(::http::Method::POST, note).await;
-    Ok((Arc::new(link), answer.text().to_owned()))
 }
 
 /// The version that a server chose, when it is one that we speak (U8).

@@ -1,7 +1,7 @@
 //! One server: its link, and a session for each app that uses it.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -12,10 +12,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::exchange::{Answer, Event, Exchange};
+use crate::call::Call;
+use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::link::{self, Order, Orders, Standing, State, Status};
 use crate::session::{self, Recipe, Session, Wants};
+use crate::slot::Slot;
 use crate::upstreams::{Context, News};
 
 /// Whose session a call uses (P23).
@@ -42,46 +44,9 @@ pub struct Upstream {
     started: Instant,
 }
 
-/// The place of one owner's session. Opened once, by a task of its own, for all who wait.
-struct Slot {
-    opened: watch::Sender<Option<Result<Arc<Session>, Failure>>>,
-    /// Nobody will use it any more; whoever opens it closes it.
-    dropped: AtomicBool,
-    /// Milliseconds after the upstream's start.
-    used: AtomicU64,
-}
-
-impl Slot {
-    /// Whether a call may go on with it: open and alive, or being opened.
-    fn is_usable(&self) -> bool {
-        match &*self.opened.borrow() {
-            None => true,
-            Some(Ok(session)) => !session.is_dead(),
-            Some(Err(_)) => false,
-        }
-    }
-}
-
-/// A call in flight on a session, with the one retry that a forgotten session allows.
-pub struct Call {
-    upstream: Arc<Upstream>,
-    owner: Owner,
-    slot: Arc<Slot>,
-    recipe: Arc<dyn Recipe>,
-    exchange: Exchange,
-    era: Era,
-    retried: bool,
-}
-
 impl std::fmt::Debug for Upstream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Upstream").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Call {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Call").field("owner", &self.owner).finish_non_exhaustive()
     }
 }
 
@@ -152,7 +117,7 @@ impl Upstream {
             error: standing.failure.as_ref().map(ToString::to_string),
             down_for: standing.down_since.filter(|_| down).map(|since| now - since),
             retry_in: standing.retry_at.map(|at| at.saturating_duration_since(now)),
-            sessions: self.read().values().filter(|slot| slot.opened.borrow().is_some()).count(),
+            sessions: self.read().values().filter(|slot| slot.is_open()).count(),
             stderr: self
                 .stderr
                 .lock()
@@ -270,14 +235,14 @@ impl Upstream {
         });
     }
 
-    async fn begin(
+    pub(crate) async fn begin(
         self: &Arc<Self>,
         owner: Owner,
         recipe: &dyn Recipe,
     ) -> Result<(Arc<Slot>, Exchange, Era), Failure> {
         let slot = self.slot(owner)?;
         slot.used.store(self.now(), Ordering::Relaxed);
-        let session = opened(&slot).await.map_err(|failure| self.met(failure))?;
+        let session = slot.session().await.map_err(|failure| self.met(failure))?;
         let id = session::next_id();
         let wants = Wants { era: session.era, token: format!("\"m{id}\"") };
         let each = self.settings.load().call_timeout;
@@ -305,11 +270,7 @@ impl Upstream {
         if let Some(slot) = sessions.get(&owner).filter(|slot| slot.is_usable()) {
             return Ok(slot.clone());
         }
-        let slot = Arc::new(Slot {
-            opened: watch::Sender::new(None),
-            dropped: AtomicBool::new(false),
-            used: AtomicU64::new(self.now()),
-        });
+        let slot = Slot::new(self.now());
         if let Some(dead) = sessions.insert(owner, slot.clone()) {
             self.end(&dead);
         }
@@ -326,16 +287,12 @@ impl Upstream {
         if let Ok(session) = &opened {
             self.remember(session.era);
         }
-        let session = opened.clone();
-        slot.opened.send_replace(Some(opened));
-        // Told first, looked at second; `end` does it the other way round, so one of the two
-        // closes the session.
-        if let (true, Ok(session)) = (slot.dropped.load(Ordering::SeqCst), session) {
-            session.close().await;
+        if let Some(unwanted) = slot.fill(opened) {
+            unwanted.close().await;
         }
     }
 
-    fn forget(&self, owner: Owner, slot: &Arc<Slot>) {
+    pub(crate) fn forget(&self, owner: Owner, slot: &Arc<Slot>) {
         let mut sessions = self.write();
         if sessions.get(&owner).is_some_and(|known| Arc::ptr_eq(known, slot)) {
             sessions.remove(&owner);
@@ -344,7 +301,7 @@ impl Upstream {
     }
 
     /// Has the link look at the server when a call met trouble with it.
-    fn met(&self, failure: Failure) -> Failure {
+    pub(crate) fn met(&self, failure: Failure) -> Failure {
         if failure.suspicious() {
             self.orders.give(Order::Check);
         }
@@ -375,8 +332,7 @@ impl Upstream {
     }
 
     fn end(&self, slot: &Slot) {
-        slot.dropped.store(true, Ordering::SeqCst);
-        if let Some(Ok(session)) = slot.opened.borrow().clone() {
+        if let Some(session) = slot.give_up() {
             self.context.tasks.spawn(async move { session.close().await });
         }
     }
@@ -391,68 +347,5 @@ impl Upstream {
 
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<Owner, Arc<Slot>>> {
         self.sessions.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Waits until the slot's session is open; all who wait hear of the same failure.
-async fn opened(slot: &Slot) -> Result<Arc<Session>, Failure> {
-    if let Some(opened) = &*slot.opened.borrow() {
-        return opened.clone();
-    }
-    let mut watch = slot.opened.subscribe();
-    let opened = watch.wait_for(Option::is_some).await;
-    opened.ok().and_then(|opened| opened.clone()).unwrap_or(Err(Failure::Closed))
-}
-
-impl Call {
-    /// The era of the server that answers.
-    pub fn era(&self) -> Era {
-        self.era
-    }
-
-    /// Waits for what comes next. Not cancel-safe: keep the future until it is done.
-    ///
-    /// # Errors
-    /// How the call failed. A forgotten session is opened anew and the call sent again,
-    /// once, since it was not run (P28).
-    pub async fn next(&mut self) -> Result<Event, Failure> {
-        loop {
-            match self.exchange.next().await {
-                Err(Failure::SessionLost) if !self.retried => {
-                    self.retried = true;
-                    self.upstream.forget(self.owner, &self.slot);
-                    // Boxed: rare, and as large as the start of the call was.
-                    let again = self.upstream.begin(self.owner, &*self.recipe);
-                    let (slot, exchange, era) = Box::pin(again).await?;
-                    (self.slot, self.exchange, self.era) = (slot, exchange, era);
-                }
-                Err(failure) => {
-                    // A broken connection does not end a session over HTTP; the server
-                    // says so itself, by not knowing it.
-                    if matches!(failure, Failure::SessionLost) || !self.slot.is_usable() {
-                        self.upstream.forget(self.owner, &self.slot);
-                    }
-                    return Err(self.upstream.met(failure));
-                }
-                event => return event,
-            }
-        }
-    }
-
-    /// Waits for the answer, whatever comes on the way.
-    ///
-    /// # Errors
-    /// As [`Call::next`].
-    pub async fn answer(&mut self) -> Result<Answer, Failure> {
-        loop {
-            if let Event::Answer(answer) = self.next().await? {
-                return Ok(answer);
-            }
-        }
-    }
-
-    /// Tells the server that nobody waits any more.
-    pub fn cancel(self) {
-        self.exchange.cancel();
     }
 }

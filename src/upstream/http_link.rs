@@ -1,0 +1,185 @@
+//! One session over streamable HTTP: how it is opened, and what all its requests carry.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{HeaderName, HeaderValue};
+use pingora_http::RequestHeader;
+use protocol::json::Members;
+use protocol::{Era, Version, codes, headers, message};
+use tokio::sync::Semaphore;
+
+use crate::endpoint::Endpoint;
+use crate::exchange::Answer;
+use crate::failure::Failure;
+use crate::http as wire;
+use crate::session::{self, Request};
+
+/// The standing part of every request of one HTTP session.
+pub(crate) struct HttpLink {
+    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) era: Era,
+    pub(crate) has_session: bool,
+    pub(crate) template: RequestHeader,
+    /// Room for messages that are sent beside calls.
+    beside: Arc<Semaphore>,
+}
+
+/// Messages under way beside calls; a server that asks for more is not answered.
+const BESIDE: usize = 16;
+
+/// How long a server has to take a notification, a reply or the end of its session.
+const ASIDE: Duration = Duration::from_secs(5);
+
+impl HttpLink {
+    /// The head of a POST carrying `request`.
+    pub(crate) fn head(&self, request: &Request) -> RequestHeader {
+        let mut head = self.template.clone();
+        if self.era == Era::Modern {
+            let mut insert = |name: HeaderName, value: &str| {
+                if let Ok(value) = HeaderValue::from_str(value) {
+                    let _ = head.insert_header(name, value);
+                }
+            };
+            insert(HeaderName::from_static(headers::METHOD), request.method);
+            if let Some(name) = &request.name {
+                insert(HeaderName::from_static(headers::NAME), &headers::encode(name));
+            }
+            for (name, value) in &request.headers {
+                if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
+                    insert(name, value);
+                }
+            }
+        }
+        head
+    }
+
+    /// Sends a message beside a call and does not wait: the server may need it before it
+    /// goes on. What finds no room is not sent.
+    pub(crate) fn reply(self: &Arc<Self>, body: String) {
+        let Ok(room) = self.beside.clone().try_acquire_owned() else { return };
+        let link = self.clone();
+        tokio::spawn(async move {
+            link.aside(::http::Method::POST, body).await;
+            drop(room);
+        });
+    }
+
+    /// Sends something whose answer does not matter, and waits for it a little.
+    async fn aside(&self, method: ::http::Method, body: String) {
+        let mut head = self.template.clone();
+        if method == ::http::Method::DELETE {
+            head.remove_header("content-type");
+        }
+        head.set_method(method);
+        let answered = async {
+            let connection = wire::send(&self.endpoint, head, Bytes::from(body)).await?;
+            wire::small(&self.endpoint, connection).await
+        };
+        match tokio::time::timeout(ASIDE, answered).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a message did not reach the server"),
+            Err(_) => tracing::debug!("the server did not take a message in time"),
+        }
+    }
+
+    /// Ends the session on the server.
+    pub(crate) async fn end(&self) {
+        if self.has_session {
+            self.aside(::http::Method::DELETE, String::new()).await;
+        }
+    }
+}
+
+/// Agrees on an era: modern unless the server turns out, or is known, to be legacy (U19).
+///
+/// # Errors
+/// Why the server cannot be used now.
+pub(crate) async fn open(
+    endpoint: Arc<Endpoint>,
+    known: Option<Era>,
+) -> Result<(Arc<HttpLink>, Era, String), Failure> {
+    if known != Some(Era::Legacy) {
+        match discover(&endpoint).await {
+            Ok((link, hello)) => return Ok((link, Era::Modern, hello)),
+            Err(failure @ (Failure::Unreachable(_) | Failure::Auth(_) | Failure::Settings(_))) => {
+                return Err(failure);
+            }
+            Err(failure) if known == Some(Era::Modern) => return Err(failure),
+            Err(_) => {}
+        }
+    }
+    let (link, hello) = initialize(&endpoint).await?;
+    Ok((link, Era::Legacy, hello))
+}
+
+async fn discover(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String), Failure> {
+    let mut template = endpoint.request(&::http::Method::POST);
+    let version = Version::V2026_07_28.as_str();
+    let _ = template.insert_header("MCP-Protocol-Version", version);
+    let beside = Arc::new(Semaphore::new(BESIDE));
+    let link = HttpLink {
+        endpoint: endpoint.clone(),
+        era: Era::Modern,
+        has_session: false,
+        template,
+        beside,
+    };
+    let request = Request {
+        method: "server/discover",
+        params: session::modern(Members::default()),
+        name: None,
+        headers: Vec::new(),
+        repeatable: true,
+    };
+    let id = session::next_id();
+    let body = message::request(&id, request.method, Some(&request.params));
+    let connection = wire::send(endpoint, link.head(&request), Bytes::from(body)).await?;
+    // A legacy server that holds a request which it does not know must not hold us for long.
+    let probe = Duration::from_secs(5);
+    let (status, _, body) = tokio::time::timeout(probe, wire::small(endpoint, connection))
+        .await
+        .map_err(|_| Failure::Timeout(probe))??;
+    if matches!(status, 401 | 403) {
+        return Err(Failure::Auth(status));
+    }
+    let answer = Answer::read(body, &id)?.ok_or_else(|| Failure::Garbage("no response".into()))?;
+    if answer.is_error {
+        let code = codes::code_of(answer.text());
+        let message = codes::message_of(answer.text());
+        return Err(Failure::Refused { code, message });
+    }
+    Ok((Arc::new(link), answer.text().to_owned()))
+}
+
+async fn initialize(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String), Failure> {
+    let id = session::next_id();
+    let body = message::request(&id, "initialize", Some(&session::initialize_params()));
+    let template = endpoint.request(&::http::Method::POST);
+    let connection = wire::send(endpoint, template.clone(), Bytes::from(body)).await?;
+    let (status, session, body) = wire::small(endpoint, connection).await?;
+    if matches!(status, 401 | 403) {
+        return Err(Failure::Auth(status));
+    }
+    let answer = match Answer::read(body, &id) {
+        Ok(Some(answer)) => answer.into_result()?,
+        _ if !(200..300).contains(&status) => return Err(Failure::Status(status)),
+        Ok(None) => return Err(Failure::Garbage("no response to `initialize`".into())),
+        Err(failure) => return Err(failure),
+    };
+    let version = session::agreed(answer.text())?;
+    let mut template = template;
+    if version >= Version::V2025_06_18 {
+        let _ = template.insert_header("MCP-Protocol-Version", version.as_str());
+    }
+    let has_session = session.is_some();
+    if let Some(session) = session {
+        let _ = template.insert_header("Mcp-Session-Id", session);
+    }
+    let (endpoint, beside) = (endpoint.clone(), Arc::new(Semaphore::new(BESIDE)));
+    let link = HttpLink { endpoint, era: Era::Legacy, has_session, template, beside };
+    let note = message::notification("notifications/initialized", None);
+    link.aside(::http::Method::POST, note).await;
+    Ok((Arc::new(link), answer.text().to_owned()))
+}
