@@ -7,16 +7,17 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use catalog::{Server, Transport};
 use http::header::{HeaderName, HeaderValue};
-use pingora_core::connectors::http::v1::Connector;
-use pingora_core::protocols::http::client::HttpSession;
-use pingora_core::upstreams::peer::HttpPeer;
+use pingora_core::connectors::TransportConnector;
+use pingora_core::protocols::Stream;
+use pingora_core::protocols::http::v1::client::HttpSession;
+use pingora_core::upstreams::peer::{HttpPeer, Peer as _};
 use pingora_core::utils::tls::WrappedX509;
-use pingora_http::RequestHeader;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use crate::environment;
 use crate::failure::Failure;
+use crate::head::Head;
 use crate::upstreams::Context;
 
 /// How long an idle connection may wait in the pool.
@@ -24,7 +25,7 @@ const POOL_IDLE: Duration = Duration::from_secs(55);
 
 /// One server's address and standing headers, resolved once per connection of its link.
 pub(crate) struct Endpoint {
-    connector: Arc<Connector>,
+    connector: Arc<TransportConnector>,
     host: String,
     port: u16,
     tls: bool,
@@ -32,16 +33,32 @@ pub(crate) struct Endpoint {
     connect_timeout: Duration,
     /// The address that last worked.
     peer: ArcSwapOption<HttpPeer>,
-    base: RequestHeader,
+    base: Head,
     /// Keeps connections of servers apart that share an address but not their trust.
     pool: u64,
 }
 
-/// A connection in use, with what is needed to give it back.
+/// A connection that nothing was written to yet.
+pub(crate) struct Fresh {
+    pub(crate) stream: Stream,
+    /// Whether it comes from the pool, where the server may have closed it meanwhile.
+    pub(crate) reused: bool,
+    peer: Arc<HttpPeer>,
+}
+
+/// A connection with a request on it, and what is needed to give it back.
 pub(crate) struct Connection {
     pub(crate) http: HttpSession,
     pub(crate) reused: bool,
     peer: Arc<HttpPeer>,
+}
+
+impl Fresh {
+    /// The connection, now that a request was written to it.
+    pub(crate) fn sent(self) -> Connection {
+        let Self { stream, reused, peer } = self;
+        Connection { http: HttpSession::new(stream), reused, peer }
+    }
 }
 
 impl Endpoint {
@@ -75,45 +92,40 @@ impl Endpoint {
         Ok(Self { connector, host, port, tls, ca, connect_timeout, peer: None.into(), base, pool })
     }
 
-    /// A request with the standing headers, to be completed.
-    pub(crate) fn request(&self, method: &http::Method) -> RequestHeader {
-        let mut request = self.base.clone();
-        request.set_method(method.clone());
-        request
+    /// The standing head of every request.
+    pub(crate) fn head(&self) -> Head {
+        self.base.clone()
     }
 
     /// A pooled or new connection.
     ///
     /// # Errors
     /// [`Failure::Unreachable`], with every address's reason.
-    pub(crate) async fn connect(&self) -> Result<Connection, Failure> {
+    pub(crate) async fn connect(&self) -> Result<Fresh, Failure> {
         if let Some(peer) = self.peer.load_full()
-            && let Some(http) = self.connector.reused_http_session(&*peer).await
+            && let Some(stream) = self.connector.reused_stream(&*peer).await
         {
-            return Ok(Connection { http: HttpSession::H1(http), reused: true, peer });
+            return Ok(Fresh { stream, reused: true, peer });
         }
         // Boxed: making a connection is rare, and its future is large.
         Box::pin(self.connect_anew()).await
     }
 
     /// A new connection: to the address that last worked, else to each that the name has.
-    ///
-    /// # Errors
-    /// As [`Endpoint::connect`].
-    async fn connect_anew(&self) -> Result<Connection, Failure> {
+    async fn connect_anew(&self) -> Result<Fresh, Failure> {
         if let Some(peer) = self.peer.load_full() {
-            if let Ok((http, reused)) = self.connector.get_http_session(&*peer).await {
-                return Ok(Connection { http: HttpSession::H1(http), reused, peer });
+            if let Ok((stream, reused)) = self.connector.get_stream(&*peer).await {
+                return Ok(Fresh { stream, reused, peer });
             }
             self.peer.store(None);
         }
         let mut reasons = Vec::new();
         for address in self.addresses().await? {
             let peer = Arc::new(self.peer_at(address));
-            match self.connector.get_http_session(&*peer).await {
-                Ok((http, reused)) => {
+            match self.connector.get_stream(&*peer).await {
+                Ok((stream, reused)) => {
                     self.peer.store(Some(peer.clone()));
-                    return Ok(Connection { http: HttpSession::H1(http), reused, peer });
+                    return Ok(Fresh { stream, reused, peer });
                 }
                 Err(error) => reasons.push(format!("{address}: {}", reason(&error))),
             }
@@ -123,8 +135,10 @@ impl Endpoint {
 
     /// Gives a connection back whose answer was read to its end.
     pub(crate) async fn release(&self, connection: Connection) {
-        if let Connection { http: HttpSession::H1(http), peer, .. } = connection {
-            self.connector.release_http_session(http, &*peer, Some(POOL_IDLE)).await;
+        let Connection { mut http, peer, .. } = connection;
+        http.respect_keepalive();
+        if let Some(stream) = http.reuse().await {
+            self.connector.release_stream(stream, peer.reuse_hash(), Some(POOL_IDLE));
         }
     }
 
@@ -153,38 +167,39 @@ impl Endpoint {
     }
 }
 
-/// The request line and headers as configured; path and query go out byte for byte (UPS-12).
+/// Path, query and headers as configured; they go out byte for byte (UPS-12).
 fn base_request(
     url: &str,
     headers: &[(String, catalog::Secret)],
     lookup: &dyn Fn(&str) -> Option<String>,
-) -> Result<RequestHeader, Failure> {
+) -> Result<Head, Failure> {
     let invalid = |what: &str| Failure::Settings(format!("{what} cannot be sent over HTTP"));
     let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
     let split = after_scheme.find(['/', '?', '#']).unwrap_or(after_scheme.len());
     let (authority, path) = after_scheme.split_at(split);
     let path = path.split('#').next().unwrap_or_default();
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(invalid("`url`"));
+    }
     let host = authority.rsplit('@').next().unwrap_or(authority);
-    let mut request = RequestHeader::build_no_case("POST", path.as_bytes(), Some(12))
-        .map_err(|_| invalid("`url`"))?;
+    let mut head = Head::new(path);
     let mut insert = |name: &str, value: &str| -> Result<(), Failure> {
         let name: HeaderName =
             name.parse().map_err(|_| invalid(&format!("the header name `{name}`")))?;
         let value = HeaderValue::from_str(value)
             .map_err(|_| invalid(&format!("the value of header `{name}`")))?;
-        request.insert_header(name, value).map_err(|_| invalid("a header"))
+        head.insert(name, value);
+        Ok(())
     };
-    insert("Host", host)?;
-    insert("User-Agent", concat!("mcp-manager/", env!("CARGO_PKG_VERSION")))?;
-    insert("Content-Type", "application/json")?;
-    insert("Accept", "application/json, text/event-stream")?;
+    insert("host", host)?;
+    insert("user-agent", concat!("mcp-manager/", env!("CARGO_PKG_VERSION")))?;
     let values = headers.iter().map(|(_, value)| value.reveal());
     let values = environment::expand(values, lookup)?;
     for ((name, _), value) in headers.iter().zip(&values) {
         insert(name, value)?;
     }
-    Ok(request)
+    Ok(head)
 }
 
 /// The system's roots and those of the file together (UPS-15): a server with a private CA

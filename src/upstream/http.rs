@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures::FutureExt as _;
 use http::header::CONTENT_TYPE;
-use pingora_http::RequestHeader;
 use protocol::{Era, Message, sse};
+use tokio::io::AsyncWriteExt as _;
 
 use crate::endpoint::{Connection, Endpoint};
 use crate::exchange::{Answer, Event, Notice};
@@ -29,7 +29,7 @@ pub(crate) struct HttpExchange {
     state: State,
     /// What to send once more when a pooled connection turns out to be dead; only for
     /// requests that may run twice.
-    again: Option<(RequestHeader, Bytes)>,
+    again: Option<Bytes>,
     repeatable: bool,
 }
 
@@ -57,35 +57,24 @@ enum Content {
     Other,
 }
 
-/// Sends a request. A pooled connection that does not even take the head is replaced: without
-/// its body the request cannot have been run.
+/// Sends a whole request. A pooled connection that does not take all of it is replaced: what
+/// did not arrive whole cannot have been run.
 ///
 /// # Errors
 /// When no connection can be had, or it breaks while the request goes out.
-pub(crate) async fn send(
-    endpoint: &Endpoint,
-    mut request: RequestHeader,
-    body: Bytes,
-) -> Result<Connection, Failure> {
-    if request.method != http::Method::GET {
-        request
-            .insert_header(http::header::CONTENT_LENGTH, body.len())
-            .expect("a number is a valid header value");
-    }
-    let mut connection = loop {
-        let mut connection = endpoint.connect().await?;
-        let head = Box::new(request.clone());
-        match connection.http.write_request_header(head).await {
-            Ok(()) => break connection,
-            Err(_) if connection.reused => {}
-            Err(error) => return Err(lost(error)),
+pub(crate) async fn send(endpoint: &Endpoint, request: Bytes) -> Result<Connection, Failure> {
+    loop {
+        let mut fresh = endpoint.connect().await?;
+        let written = async {
+            fresh.stream.write_all(&request).await?;
+            fresh.stream.flush().await
+        };
+        match written.await {
+            Ok(()) => return Ok(fresh.sent()),
+            Err(_) if fresh.reused => {}
+            Err(error) => return Err(Failure::Lost(error.to_string())),
         }
-    };
-    if !body.is_empty() {
-        connection.http.write_request_body(body, true).await.map_err(lost)?;
     }
-    connection.http.finish_request_body().await.map_err(lost)?;
-    Ok(connection)
 }
 
 /// Reads a small answer whole and gives the connection back: status, session id, body.
@@ -99,14 +88,14 @@ pub(crate) async fn small(
     let head = read_head(&mut connection).await?;
     let session = connection
         .http
-        .response_header()
+        .resp_header()
         .and_then(|header| header.headers.get(protocol::headers::SESSION_ID).cloned());
     let body = if head.content == Content::Events {
         first_event(&mut connection).await?
     } else {
         read_body(&mut connection).await?
     };
-    if connection.http.response_done() {
+    if connection.http.is_body_done() {
         endpoint.release(connection).await;
     }
     Ok((head.status, session, body))
@@ -120,13 +109,11 @@ impl HttpExchange {
     pub(crate) async fn start(
         link: Arc<HttpLink>,
         id: String,
-        request: RequestHeader,
-        body: Bytes,
+        request: Bytes,
         repeatable: bool,
     ) -> Result<Self, Failure> {
-        let again = repeatable.then(|| (request.clone(), body.clone()));
-        let connection = send(&link.endpoint, request, body).await?;
-        let again = again.filter(|_| connection.reused);
+        let connection = send(&link.endpoint, request.clone()).await?;
+        let again = (repeatable && connection.reused).then_some(request);
         Ok(Self { link, id, connection: Some(connection), state: State::Sent, again, repeatable })
     }
 
@@ -167,8 +154,8 @@ impl HttpExchange {
     async fn open(&mut self) -> Result<Option<Answer>, Failure> {
         let head = match read_head(self.connection()?).await {
             Err(Failure::Lost(_)) if self.again.is_some() => {
-                let (request, body) = self.again.take().expect("just looked");
-                self.connection = Some(Box::pin(send(&self.link.endpoint, request, body)).await?);
+                let request = self.again.take().expect("just looked");
+                self.connection = Some(Box::pin(send(&self.link.endpoint, request)).await?);
                 read_head(self.connection()?).await?
             }
             head => head?,
@@ -211,7 +198,7 @@ impl HttpExchange {
     }
 
     async fn read_events(&mut self) -> Result<(), Failure> {
-        let chunk = self.connection()?.http.read_response_body().await.map_err(lost)?;
+        let chunk = self.connection()?.http.read_body_bytes().await.map_err(lost)?;
         let State::Events { reader, ready } = &mut self.state else { return Ok(()) };
         match chunk {
             Some(chunk) => reader
@@ -255,14 +242,14 @@ impl HttpExchange {
     async fn finish(&mut self) {
         self.state = State::Done;
         let Some(mut connection) = self.connection.take() else { return };
-        match connection.http.read_response_body().now_or_never() {
+        match connection.http.read_body_bytes().now_or_never() {
             Some(Ok(None)) => self.link.endpoint.release(connection).await,
             Some(Err(_)) => {}
             _ => {
                 let endpoint = self.link.endpoint.clone();
                 tokio::spawn(async move {
                     let rest = async {
-                        while let Ok(Some(_)) = connection.http.read_response_body().await {}
+                        while let Ok(Some(_)) = connection.http.read_body_bytes().await {}
                     };
                     if tokio::time::timeout(GRACE, rest).await.is_ok() {
                         endpoint.release(connection).await;
@@ -279,8 +266,8 @@ impl HttpExchange {
 
 async fn read_head(connection: &mut Connection) -> Result<Head, Failure> {
     loop {
-        connection.http.read_response_header().await.map_err(lost)?;
-        let Some(header) = connection.http.response_header() else {
+        connection.http.read_response().await.map_err(lost)?;
+        let Some(header) = connection.http.resp_header() else {
             return Err(Failure::Lost("no answer".into()));
         };
         let status = header.status.as_u16();
@@ -308,15 +295,15 @@ fn content_of(value: &[u8]) -> Content {
 }
 
 async fn read_body(connection: &mut Connection) -> Result<Bytes, Failure> {
-    let Some(first) = connection.http.read_response_body().await.map_err(lost)? else {
+    let Some(first) = connection.http.read_body_bytes().await.map_err(lost)? else {
         return Ok(Bytes::new());
     };
-    let Some(second) = connection.http.read_response_body().await.map_err(lost)? else {
+    let Some(second) = connection.http.read_body_bytes().await.map_err(lost)? else {
         return Ok(first);
     };
     let mut whole = BytesMut::from(first);
     whole.extend_from_slice(&second);
-    while let Some(chunk) = connection.http.read_response_body().await.map_err(lost)? {
+    while let Some(chunk) = connection.http.read_body_bytes().await.map_err(lost)? {
         whole.extend_from_slice(&chunk);
         if whole.len() > MAX_ANSWER {
             return Err(Failure::TooLarge(MAX_ANSWER));
@@ -330,7 +317,7 @@ async fn first_event(connection: &mut Connection) -> Result<Bytes, Failure> {
     let mut reader = sse::Reader::new(MAX_ANSWER);
     let mut found = None;
     while found.is_none() {
-        let Some(chunk) = connection.http.read_response_body().await.map_err(lost)? else {
+        let Some(chunk) = connection.http.read_body_bytes().await.map_err(lost)? else {
             return Err(Failure::Lost("the stream ended".into()));
         };
         let each = |event: sse::Event| {
@@ -343,7 +330,7 @@ async fn first_event(connection: &mut Connection) -> Result<Bytes, Failure> {
         reader.push(&chunk, each).map_err(|error| Failure::TooLarge(error.0))?;
     }
     // Usually the stream ends with it; then the connection can be used again.
-    let _ = connection.http.read_response_body().now_or_never();
+    let _ = connection.http.read_body_bytes().now_or_never();
     Ok(found.unwrap_or_default())
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Method;
 use http::header::{HeaderName, HeaderValue};
-use pingora_http::RequestHeader;
 use protocol::json::Members;
 use protocol::{Era, Version, codes, headers, message};
 use tokio::sync::Semaphore;
@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use crate::endpoint::Endpoint;
 use crate::exchange::Answer;
 use crate::failure::Failure;
+use crate::head::Head;
 use crate::http as wire;
 use crate::session::{self, Request};
 
@@ -21,7 +22,7 @@ pub(crate) struct HttpLink {
     pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) era: Era,
     pub(crate) has_session: bool,
-    pub(crate) template: RequestHeader,
+    head: Head,
     /// Room for messages that are sent beside calls.
     beside: Arc<Semaphore>,
 }
@@ -29,30 +30,38 @@ pub(crate) struct HttpLink {
 /// Messages under way beside calls; a server that asks for more is not answered.
 const BESIDE: usize = 16;
 
+const VERSION: HeaderName = HeaderName::from_static(headers::PROTOCOL_VERSION);
+
 /// How long a server has to take a notification, a reply or the end of its session.
 const ASIDE: Duration = Duration::from_secs(5);
 
 impl HttpLink {
-    /// The head of a POST carrying `request`.
-    pub(crate) fn head(&self, request: &Request) -> RequestHeader {
-        let mut head = self.template.clone();
+    /// A POST carrying `request`; `id` is raw JSON.
+    pub(crate) fn post(&self, id: &str, request: &Request) -> Bytes {
+        let body = message::request(id, request.method, Some(&request.params));
+        let mut more = Vec::new();
         if self.era == Era::Modern {
-            let mut insert = |name: HeaderName, value: &str| {
+            let mut add = |name: HeaderName, value: &str| {
                 if let Ok(value) = HeaderValue::from_str(value) {
-                    let _ = head.insert_header(name, value);
+                    more.push((name, value));
                 }
             };
-            insert(HeaderName::from_static(headers::METHOD), request.method);
+            add(HeaderName::from_static(headers::METHOD), request.method);
             if let Some(name) = &request.name {
-                insert(HeaderName::from_static(headers::NAME), &headers::encode(name));
+                add(HeaderName::from_static(headers::NAME), &headers::encode(name));
             }
             for (name, value) in &request.headers {
                 if let Ok(name) = HeaderName::from_bytes(name.as_bytes()) {
-                    insert(name, value);
+                    add(name, value);
                 }
             }
         }
-        head
+        self.head.request(&Method::POST, &more, &body)
+    }
+
+    /// A GET that opens the session's stream.
+    pub(crate) fn get(&self) -> Bytes {
+        self.head.request(&Method::GET, &[], "")
     }
 
     /// Sends a message beside a call and does not wait: the server may need it before it
@@ -61,20 +70,16 @@ impl HttpLink {
         let Ok(room) = self.beside.clone().try_acquire_owned() else { return };
         let link = self.clone();
         tokio::spawn(async move {
-            link.aside(::http::Method::POST, body).await;
+            link.aside(&Method::POST, &body).await;
             drop(room);
         });
     }
 
     /// Sends something whose answer does not matter, and waits for it a little.
-    async fn aside(&self, method: ::http::Method, body: String) {
-        let mut head = self.template.clone();
-        if method == ::http::Method::DELETE {
-            head.remove_header("content-type");
-        }
-        head.set_method(method);
+    async fn aside(&self, method: &Method, body: &str) {
+        let request = self.head.request(method, &[], body);
         let answered = async {
-            let connection = wire::send(&self.endpoint, head, Bytes::from(body)).await?;
+            let connection = wire::send(&self.endpoint, request).await?;
             wire::small(&self.endpoint, connection).await
         };
         match tokio::time::timeout(ASIDE, answered).await {
@@ -87,7 +92,7 @@ impl HttpLink {
     /// Ends the session on the server.
     pub(crate) async fn end(&self) {
         if self.has_session {
-            self.aside(::http::Method::DELETE, String::new()).await;
+            self.aside(&Method::DELETE, "").await;
         }
     }
 }
@@ -115,17 +120,11 @@ pub(crate) async fn open(
 }
 
 async fn discover(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String), Failure> {
-    let mut template = endpoint.request(&::http::Method::POST);
-    let version = Version::V2026_07_28.as_str();
-    let _ = template.insert_header("MCP-Protocol-Version", version);
+    let mut head = endpoint.head();
+    head.insert(VERSION, HeaderValue::from_static(Version::V2026_07_28.as_str()));
     let beside = Arc::new(Semaphore::new(BESIDE));
-    let link = HttpLink {
-        endpoint: endpoint.clone(),
-        era: Era::Modern,
-        has_session: false,
-        template,
-        beside,
-    };
+    let link =
+        HttpLink { endpoint: endpoint.clone(), era: Era::Modern, has_session: false, head, beside };
     let request = Request {
         method: "server/discover",
         params: session::modern(Members::default()),
@@ -134,8 +133,7 @@ async fn discover(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String), F
         repeatable: true,
     };
     let id = session::next_id();
-    let body = message::request(&id, request.method, Some(&request.params));
-    let connection = wire::send(endpoint, link.head(&request), Bytes::from(body)).await?;
+    let connection = wire::send(endpoint, link.post(&id, &request)).await?;
     // A legacy server that holds a request which it does not know must not hold us for long.
     let probe = Duration::from_secs(5);
     let (status, _, body) = tokio::time::timeout(probe, wire::small(endpoint, connection))
@@ -156,8 +154,8 @@ async fn discover(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String), F
 async fn initialize(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String), Failure> {
     let id = session::next_id();
     let body = message::request(&id, "initialize", Some(&session::initialize_params()));
-    let template = endpoint.request(&::http::Method::POST);
-    let connection = wire::send(endpoint, template.clone(), Bytes::from(body)).await?;
+    let mut head = endpoint.head();
+    let connection = wire::send(endpoint, head.request(&Method::POST, &[], &body)).await?;
     let (status, session, body) = wire::small(endpoint, connection).await?;
     if matches!(status, 401 | 403) {
         return Err(Failure::Auth(status));
@@ -169,17 +167,16 @@ async fn initialize(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String),
         Err(failure) => return Err(failure),
     };
     let version = session::agreed(answer.text())?;
-    let mut template = template;
     if version >= Version::V2025_06_18 {
-        let _ = template.insert_header("MCP-Protocol-Version", version.as_str());
+        head.insert(VERSION, HeaderValue::from_static(version.as_str()));
     }
     let has_session = session.is_some();
     if let Some(session) = session {
-        let _ = template.insert_header("Mcp-Session-Id", session);
+        head.insert(HeaderName::from_static(headers::SESSION_ID), session);
     }
     let (endpoint, beside) = (endpoint.clone(), Arc::new(Semaphore::new(BESIDE)));
-    let link = HttpLink { endpoint, era: Era::Legacy, has_session, template, beside };
+    let link = HttpLink { endpoint, era: Era::Legacy, has_session, head, beside };
     let note = message::notification("notifications/initialized", None);
-    link.aside(::http::Method::POST, note).await;
+    link.aside(&Method::POST, &note).await;
     Ok((Arc::new(link), answer.text().to_owned()))
 }

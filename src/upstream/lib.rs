@@ -10,6 +10,7 @@ mod endpoint;
 mod environment;
 mod exchange;
 mod failure;
+mod head;
 mod http;
 mod http_link;
 mod link;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use catalog::{Pinned, Server, Transport};
 use protocol::json::{self, Members};
 use protocol::{Era, Version, codes, message, meta};
@@ -150,12 +149,7 @@ impl Session {
                 return self.start(next_id(), request, FOR_EVER).await;
             }
             SessionKind::Http(link) => {
-                let mut get = link.template.clone();
-                get.set_method(::http::Method::GET);
-                get.remove_header("content-type");
-                let _ = get.insert_header("Accept", "text/event-stream");
-                let exchange =
-                    HttpExchange::start(link.clone(), "null".into(), get, Bytes::new(), true);
+                let exchange = HttpExchange::start(link.clone(), "null".into(), link.get(), true);
                 Kind::Http(Box::new(exchange.await?))
             }
         };
@@ -198,15 +192,8 @@ impl Session {
     ) -> Result<Exchange, Failure> {
         let kind = match &self.kind {
             SessionKind::Http(link) => {
-                let body = message::request(&id, request.method, Some(&request.params));
-                let head = link.head(&request);
-                let exchange = HttpExchange::start(
-                    link.clone(),
-                    id,
-                    head,
-                    Bytes::from(body),
-                    request.repeatable,
-                );
+                let whole = link.post(&id, &request);
+                let exchange = HttpExchange::start(link.clone(), id, whole, request.repeatable);
                 Kind::Http(Box::new(exchange.await?))
             }
             SessionKind::Stdio(link) => {

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use catalog::{Known, Server, ServerId};
-use pingora_core::connectors::ConnectorOptions;
-use pingora_core::connectors::http::v1::Connector;
+use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
@@ -51,7 +50,7 @@ pub struct Tested {
 /// What every connection is made with.
 pub(crate) struct Context {
     /// Pooled HTTP connections to all servers.
-    pub(crate) connector: Arc<Connector>,
+    pub(crate) connector: Arc<TransportConnector>,
     /// Values for `${NAME}` in settings.
     pub(crate) lookup: Lookup,
     /// Links, and sessions being closed.
@@ -79,7 +78,7 @@ impl Upstreams {
     /// runtime: links are tasks.
     pub fn new(idle: Duration, lookup: Lookup) -> (Self, mpsc::UnboundedReceiver<News>) {
         let (news, received) = mpsc::unbounded_channel();
-        let connector = Arc::new(Connector::new(Some(ConnectorOptions::new(POOL))));
+        let connector = Arc::new(TransportConnector::new(Some(ConnectorOptions::new(POOL))));
         let context = Arc::new(Context { connector, lookup, tasks: TaskTracker::new() });
         let map = ArcSwap::default();
         (Self { context, map, news, idle, linked: true }, received)
