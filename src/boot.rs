@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use catalog::ServerId;
+use catalog::{Lookup, ServerId};
 use filters::{Bind, Hosts};
 use gateway::{Gateway, Options};
 use store::{AuditKind, Change, Store};
 use tokio::sync::watch;
-use upstream::Lookup;
 
 use crate::front::Front;
 use crate::listen::{self, Listener};

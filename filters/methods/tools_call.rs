@@ -72,7 +72,9 @@ enum Gone {
 /// whatever the call is waiting for.
 async fn follow(request: &Request<'_>, client: &mut Client<'_>, asked: &Asked<'_>) -> Result<()> {
     let mut waiting = Waiting::new(request);
-    let started = waiting.beside(client, pin!(request.gateway.call(asked))).await;
+    // Boxed: these two are the large futures of a call, and each frame around an unboxed one
+    // would be as large, and moved several times on the way.
+    let started = waiting.beside(client, Box::pin(request.gateway.call(asked)).as_mut()).await;
     let mut running = match started {
         Ok(Ok(running)) => running,
         Ok(Err(reply)) => return finish(request, client, reply).await,
@@ -81,7 +83,7 @@ async fn follow(request: &Request<'_>, client: &mut Client<'_>, asked: &Asked<'_
         Err(Gone::Client | Gone::Out) => return Err(broken()),
     };
     loop {
-        let gone = match waiting.beside(client, pin!(running.next())).await {
+        let gone = match waiting.beside(client, Box::pin(running.next()).as_mut()).await {
             Ok(Step::Done(reply)) => return finish(request, client, reply).await,
             Ok(Step::Notice(notice)) => match pass_on(request, client, &notice).await {
                 Ok(()) => continue,

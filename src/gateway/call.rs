@@ -254,7 +254,7 @@ impl Running {
             Box::pin(upstream.settled()).await;
         }
         if upstream.state() != State::Connected {
-            return Err(words::down(name, &upstream.status(), upstream.failure().as_ref()));
+            return Err(words::down(name, &upstream.status()));
         }
         let owner = match self.caller.key {
             Some(key) if !server.shared => Owner::Key(key),

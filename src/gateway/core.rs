@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use catalog::{Catalog, Known, Secret, ServerId, View};
+use catalog::{Catalog, Known, Lookup, Secret, ServerId, View};
 use protocol::json;
 use store::Store;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use upstream::{Lookup, Owner, Upstreams};
+use upstream::{Owner, Upstreams};
 
 use crate::access::{Caller, Used};
 use crate::conversation::Conversations;

@@ -19,8 +19,9 @@ pub(crate) fn unknown_tool(name: &str) -> String {
 }
 
 /// For a tool whose server cannot be reached now (P56).
-pub(crate) fn down(server: &str, status: &Status, failure: Option<&Failure>) -> String {
-    let why = failure.map_or_else(|| "it cannot be reached".to_owned(), Failure::told);
+pub(crate) fn down(server: &str, status: &Status) -> String {
+    let why =
+        status.failure.as_ref().map_or_else(|| "it cannot be reached".to_owned(), Failure::told);
     match status.state {
         State::Disabled => format!("Server `{server}` is turned off; nothing was run."),
         State::Connecting if status.down_for.is_none() => format!(
@@ -91,7 +92,7 @@ mod tests {
     fn status(state: State) -> Status {
         Status {
             state,
-            error: None,
+            failure: Some(Failure::Unreachable("1.2.3.4:5".into())),
             down_for: Some(Duration::from_secs(75)),
             retry_in: Some(Duration::from_secs(8)),
             sessions: 0,
@@ -102,9 +103,9 @@ mod tests {
     #[test]
     fn texts_for_models() {
         assert_snapshot!(unknown_tool("x"), @"There is no tool `x`. Read the tool list again: it may have changed.");
-        assert_snapshot!(down("mail", &status(State::Down), Some(&Failure::Unreachable("1.2.3.4:5".into()))), @"Server `mail` is down since 1 min: it cannot be reached. Nothing was run. The manager keeps trying, next in 8 s; the tool stays listed and works again once the server is back.");
+        assert_snapshot!(down("mail", &status(State::Down)), @"Server `mail` is down since 1 min: it cannot be reached. Nothing was run. The manager keeps trying, next in 8 s; the tool stays listed and works again once the server is back.");
         let starting = Status { down_for: None, ..status(State::Connecting) };
-        assert_snapshot!(down("mail", &starting, None), @"Server `mail` is still connecting; nothing was run. Try again in a few seconds.");
+        assert_snapshot!(down("mail", &starting), @"Server `mail` is still connecting; nothing was run. Try again in a few seconds.");
         assert_snapshot!(failed(&tool("{}"), "mail", &Failure::Lost("x".into())), @"Outcome unknown: `send` on server `mail` may or may not have run, since the connection broke before it answered. It was not repeated. Check whether it took effect before you call it again.");
         assert_snapshot!(failed(&tool(r#"{"readOnlyHint":true}"#), "mail", &Failure::Timeout(Duration::from_secs(600))), @"No result from `send` on server `mail`: it did not answer within 600 s. It is safe to call it again.");
         assert_snapshot!(failed(&tool("{}"), "mail", &Failure::SessionLost), @"`send` was not run: server `mail` had a problem, it keeps forgetting the session. You may call it again.");

@@ -15,8 +15,7 @@ use pingora_core::utils::tls::WrappedX509;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-use crate::environment;
-use crate::failure::Failure;
+use crate::failure::{Failure, expand};
 use crate::head::Head;
 use crate::upstreams::Context;
 
@@ -70,7 +69,7 @@ impl Endpoint {
         let Transport::Http { url, headers, ca_file } = &server.transport else {
             return Err(Failure::Settings("the server has no URL".into()));
         };
-        let url = environment::expand([url.as_str()], &*context.lookup)?.remove(0);
+        let url = expand([url.as_str()], &*context.lookup)?.remove(0);
         let parsed = url::Url::parse(&url)
             .map_err(|error| Failure::Settings(format!("`url` cannot be read: {error}")))?;
         let tls = match parsed.scheme() {
@@ -195,7 +194,7 @@ fn base_request(
     insert("host", host)?;
     insert("user-agent", concat!("mcp-manager/", env!("CARGO_PKG_VERSION")))?;
     let values = headers.iter().map(|(_, value)| value.reveal());
-    let values = environment::expand(values, lookup)?;
+    let values = expand(values, lookup)?;
     for ((name, _), value) in headers.iter().zip(&values) {
         insert(name, value)?;
     }

@@ -84,3 +84,14 @@ impl Failure {
         }
     }
 }
+
+/// Values with their references replaced.
+///
+/// # Errors
+/// [`Failure::MissingEnv`].
+pub(crate) fn expand<'a>(
+    values: impl IntoIterator<Item = &'a str>,
+    lookup: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<String>, Failure> {
+    catalog::reference::expand(values, lookup).map_err(Failure::MissingEnv)
+}

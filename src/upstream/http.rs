@@ -47,14 +47,8 @@ enum State {
 /// The parts of an HTTP answer that decide how to read it.
 struct Head {
     status: u16,
-    content: Content,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Content {
-    Json,
-    Events,
-    Other,
+    /// Whether it is an event stream.
+    events: bool,
 }
 
 /// Sends a whole request. A pooled connection that does not take all of it is replaced: what
@@ -90,7 +84,7 @@ pub(crate) async fn small(
         .http
         .resp_header()
         .and_then(|header| header.headers.get(protocol::headers::SESSION_ID).cloned());
-    let body = if head.content == Content::Events {
+    let body = if head.events {
         first_event(&mut connection).await?
     } else {
         read_body(&mut connection).await?
@@ -161,7 +155,7 @@ impl HttpExchange {
             head => head?,
         };
         self.again = None;
-        if head.content == Content::Events && (200..300).contains(&head.status) {
+        if head.events && (200..300).contains(&head.status) {
             let reader = sse::Reader::new(MAX_ANSWER);
             self.state = State::Events { reader, ready: VecDeque::new() };
             return Ok(None);
@@ -274,24 +268,15 @@ async fn read_head(connection: &mut Connection) -> Result<Head, Failure> {
         if (100..200).contains(&status) {
             continue;
         }
-        let content = match header.headers.get(CONTENT_TYPE).map(|value| value.as_bytes()) {
-            Some(kind) => content_of(kind),
-            None => Content::Other,
-        };
-        return Ok(Head { status, content });
+        let kind = header.headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+        return Ok(Head { status, events: is_events(kind) });
     }
 }
 
-/// The media type alone, whatever its case and parameters (UPS-14).
-fn content_of(value: &[u8]) -> Content {
-    let media = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    if media.eq_ignore_ascii_case(b"text/event-stream") {
-        Content::Events
-    } else if media.eq_ignore_ascii_case(b"application/json") {
-        Content::Json
-    } else {
-        Content::Other
-    }
+/// The media type alone counts, whatever its case and parameters (UPS-14).
+fn is_events(kind: &[u8]) -> bool {
+    let media = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    media.eq_ignore_ascii_case(b"text/event-stream")
 }
 
 async fn read_body(connection: &mut Connection) -> Result<Bytes, Failure> {

@@ -7,7 +7,6 @@
 mod backoff;
 mod call;
 mod endpoint;
-mod environment;
 mod exchange;
 mod failure;
 mod head;
@@ -22,7 +21,6 @@ mod upstream;
 mod upstreams;
 
 pub use call::Call;
-pub use environment::Lookup;
 pub use exchange::{Answer, Event, Exchange, Notice};
 pub use failure::Failure;
 pub use link::{State, Status};

@@ -51,8 +51,8 @@ pub enum State {
 pub struct Status {
     /// Where it stands.
     pub state: State,
-    /// Why it is down, for operators.
-    pub error: Option<String>,
+    /// Why it is down; in words for operators by `Display`, for apps by [`Failure::told`].
+    pub failure: Option<Failure>,
     /// How long it has been down.
     pub down_for: Option<Duration>,
     /// When the next attempt is due.

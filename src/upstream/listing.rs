@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::{Known, Tool};
+use protocol::codes;
 use protocol::json::{self, Members};
-use protocol::{codes, meta};
 
 use crate::failure::Failure;
 use crate::session::Session;
@@ -66,28 +66,5 @@ pub(crate) async fn read(
             None => break,
         }
     }
-    Ok(Known { tools: tools.into(), ..about(&session.hello) })
-}
-
-/// What a server says of itself in its `initialize` or `server/discover` result.
-fn about(hello: &str) -> Known {
-    let Ok(hello) = Members::parse(hello) else { return Known::default() };
-    let meta = hello.get("_meta").and_then(|raw| Members::parse(raw).ok());
-    let info = hello
-        .get("serverInfo")
-        .or_else(|| meta.as_ref()?.get(meta::SERVER_INFO))
-        .and_then(|raw| Members::parse(raw).ok())
-        .unwrap_or_default();
-    let text = |members: &Members<'_>, key: &str| {
-        members.get(key).and_then(json::string).map(|t| t.into_owned()).filter(|t| !t.is_empty())
-    };
-    let instructions = text(&hello, "instructions");
-    Known {
-        name: text(&info, "name"),
-        says: text(&info, "description")
-            .or_else(|| instructions.clone())
-            .or_else(|| text(&info, "title")),
-        instructions,
-        ..Known::default()
-    }
+    Ok(Known { tools: tools.into(), ..Known::about(&session.hello) })
 }

@@ -78,7 +78,12 @@ impl StdioLink {
         let link = Self::spawn(server, context)?;
         let guard = link.stop.clone().drop_guard();
         if known != Some(Era::Legacy) {
-            match link.discover(known == Some(Era::Modern), server.timeout).await {
+            let within = match known {
+                Some(_) => server.timeout,
+                None => PROBE.min(server.timeout),
+            };
+            let params = session::modern(Members::default());
+            match link.ask("server/discover", &params, within).await {
                 Ok(hello) => {
                     guard.disarm();
                     return Ok((link, Era::Modern, hello));
@@ -186,15 +191,6 @@ impl StdioLink {
             ended.cancel();
         });
         Ok(link)
-    }
-
-    async fn discover(
-        self: &Arc<Self>,
-        certain: bool,
-        timeout: Duration,
-    ) -> Result<String, Failure> {
-        let within = if certain { timeout } else { PROBE.min(timeout) };
-        self.ask("server/discover", &session::modern(Members::default()), within).await
     }
 
     async fn initialize(self: &Arc<Self>) -> Result<String, Failure> {

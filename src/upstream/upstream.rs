@@ -114,7 +114,7 @@ impl Upstream {
         let down = matches!(standing.state, State::Down | State::Auth | State::Connecting);
         Status {
             state: standing.state,
-            error: standing.failure.as_ref().map(ToString::to_string),
+            failure: standing.failure,
             down_for: standing.down_since.filter(|_| down).map(|since| now - since),
             retry_in: standing.retry_at.map(|at| at.saturating_duration_since(now)),
             sessions: self.read().values().filter(|slot| slot.is_open()).count(),
@@ -126,11 +126,6 @@ impl Upstream {
                 .cloned()
                 .collect(),
         }
-    }
-
-    /// Why the link is down, if it is.
-    pub fn failure(&self) -> Option<Failure> {
-        self.standing.borrow().failure.clone()
     }
 
     /// Drops the link's and every app's session, and waits for the new attempt to end.

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use catalog::{Known, Server, ServerId};
+use catalog::{Known, Lookup, Server, ServerId};
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 
-use crate::environment::Lookup;
 use crate::failure::Failure;
 use crate::listing;
 use crate::session::Session;

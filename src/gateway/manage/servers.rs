@@ -247,7 +247,7 @@ impl Gateway {
         if let Some(upstream) = self.upstreams.get(listed.server.id) {
             let status = upstream.status();
             info.status = word(status.state);
-            info.error = status.error;
+            info.error = status.failure.map(|failure| failure.to_string());
             info.down_for = status.down_for;
             info.retry_in = status.retry_in;
             info.sessions = status.sessions;

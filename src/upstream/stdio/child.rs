@@ -15,8 +15,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::environment;
-use crate::failure::Failure;
+use crate::failure::{Failure, expand};
 use crate::http::MAX_ANSWER;
 use crate::upstreams::Context;
 
@@ -74,7 +73,7 @@ impl Child {
             return Err(Failure::Settings("the server has no command".into()));
         };
         let values = env.iter().map(|(_, value)| value.reveal());
-        let values = environment::expand(values, &*context.lookup)?;
+        let values = expand(values, &*context.lookup)?;
         let mut prepared = Command::new(command);
         prepared
             .args(args)

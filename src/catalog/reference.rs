@@ -2,22 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::failure::Failure;
-
 /// Where the values come from: the process's environment, and the `.env` file with it.
 pub type Lookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Replaces references by the process's environment, at connect time.
+/// Replaces the references in each value.
 ///
 /// # Errors
-/// [`Failure::MissingEnv`] names every variable that is not set and has no default.
-pub(crate) fn expand<'a>(
+/// The name of every variable that is not set and has no default.
+pub fn expand<'a>(
     values: impl IntoIterator<Item = &'a str>,
     lookup: &dyn Fn(&str) -> Option<String>,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, Vec<String>> {
     let mut missing = Vec::new();
     let expanded = values.into_iter().map(|v| expand_one(v, lookup, &mut missing)).collect();
-    if missing.is_empty() { Ok(expanded) } else { Err(Failure::MissingEnv(missing)) }
+    if missing.is_empty() { Ok(expanded) } else { Err(missing) }
 }
 
 fn expand_one(
@@ -51,7 +49,7 @@ fn expand_one(
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, expand};
+    use super::expand;
 
     fn lookup(name: &str) -> Option<String> {
         (name == "SET").then(|| "value".to_owned())
@@ -67,6 +65,6 @@ mod tests {
     #[test]
     fn missing_names_are_all_told() {
         let missing = expand(["${A} ${B}", "${A}"], &lookup);
-        assert!(matches!(missing, Err(Failure::MissingEnv(names)) if names == ["A", "B"]));
+        assert_eq!(missing, Err(vec!["A".to_owned(), "B".to_owned()]));
     }
 }
