@@ -4,6 +4,7 @@
 
 mod api;
 mod behaviour;
+mod calls;
 mod front;
 mod real_clients;
 mod real_servers;

@@ -227,13 +227,10 @@ fn webpki_accepts(der: &[u8]) -> bool {
     rustls::RootCertStore::empty().add(CertificateDer::from(der.to_vec())).is_ok()
 }
 
-/// The root cause in words; pingora's own text names types and retry flags too.
+/// The root cause in words; pingora's own text repeats the address and names its types.
 fn reason(error: &pingora_core::Error) -> String {
-    let text = error.root_cause().to_string();
-    match error.context.as_ref().map(|context| context.as_str()) {
-        Some(context) if !context.is_empty() && !text.contains(context) => {
-            format!("{} ({context})", text.trim())
-        }
-        _ => text.trim().to_owned(),
+    match (&error.cause, &error.context) {
+        (None, Some(context)) => context.as_str().to_owned(),
+        _ => error.root_cause().to_string(),
     }
 }
