@@ -72,6 +72,10 @@ enum Gone {
 /// whatever the call is waiting for.
 async fn follow(request: &Request<'_>, client: &mut Client<'_>, asked: &Asked<'_>) -> Result<()> {
     let mut waiting = Waiting::new(request);
+    // From here on a change is noticed; what changed before is seen now.
+    if !request.gateway.still(&request.caller) {
+        return Err(broken());
+    }
     // Boxed: these two are the large futures of a call, and each frame around an unboxed one
     // would be as large, and moved several times on the way.
     let started = waiting.beside(client, Box::pin(request.gateway.call(asked)).as_mut()).await;
@@ -122,20 +126,18 @@ struct Waiting<'r> {
     request: &'r Request<'r>,
     cancellable: Option<Cancellable>,
     never: CancellationToken,
-    changes: watch::Receiver<u64>,
+    /// For a caller without a session; the end of a session says the same.
+    changes: Option<watch::Receiver<u64>>,
 }
 
 impl<'r> Waiting<'r> {
     fn new(request: &'r Request<'r>) -> Self {
         let conversation = request.conversation.as_ref();
-        let mut changes = request.gateway.changes();
-        // The key was good a moment ago; have the first look come at once all the same.
-        changes.mark_changed();
         Self {
             request,
             cancellable: conversation.map(|conversation| conversation.begin(request.id)),
             never: CancellationToken::new(),
-            changes,
+            changes: conversation.is_none().then(|| request.gateway.changes()),
         }
     }
 
@@ -152,12 +154,8 @@ impl<'r> Waiting<'r> {
         loop {
             tokio::select! {
                 biased;
-                changed = self.changes.changed() => {
-                    if changed.is_err() || !request.gateway.still(&request.caller) {
-                        return Err(Gone::Out);
-                    }
-                }
                 done = &mut work => return Ok(done),
+                () = shut_out(&mut self.changes, request) => return Err(Gone::Out),
                 () = client.gone() => return Err(Gone::Client),
                 () = cancelled.cancelled() => {
                     let ended = request.conversation.as_ref().is_some_and(|c| c.ended.is_cancelled());
@@ -178,6 +176,12 @@ impl<'r> Waiting<'r> {
             }
         }
     }
+}
+
+/// Waits until a caller without a session is no longer let in.
+async fn shut_out(changes: &mut Option<watch::Receiver<u64>>, request: &Request<'_>) {
+    let Some(changes) = changes else { return std::future::pending().await };
+    while changes.changed().await.is_ok() && request.gateway.still(&request.caller) {}
 }
 
 /// Sends the answer in the form that was begun, or the one that the client takes.

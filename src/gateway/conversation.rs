@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use protocol::Version;
 use tokio_util::sync::CancellationToken;
@@ -59,23 +59,25 @@ pub(crate) struct Conversations {
     sealer: Sealer,
     /// Seconds since the Unix epoch.
     started: i64,
-    running: Mutex<Running>,
+    /// Read with each request, written when a conversation comes or goes.
+    running: RwLock<Running>,
 }
 
 #[derive(Default)]
 struct Running {
-    by_nonce: HashMap<u64, Arc<Conversation>>,
+    by_id: HashMap<String, Arc<Conversation>>,
+    /// By nonce.
     ended: HashSet<u64>,
 }
 
 impl Conversations {
     pub(crate) fn new(sealer: Sealer) -> Self {
-        Self { sealer, started: now(), running: Mutex::default() }
+        Self { sealer, started: now(), running: RwLock::default() }
     }
 
     /// Ends conversations whose caller does not pass.
     pub(crate) fn retain(&self, keep: impl Fn(&Caller) -> bool) {
-        self.running().by_nonce.retain(|_, conversation| {
+        self.change().by_id.retain(|_, conversation| {
             let keep = keep(&conversation.caller);
             if !keep {
                 conversation.ended.cancel();
@@ -86,11 +88,15 @@ impl Conversations {
 
     /// How many are in memory.
     pub(crate) fn count(&self) -> usize {
-        self.running().by_nonce.len()
+        self.read().by_id.len()
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, Running> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Running> {
+        self.running.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self) -> std::sync::RwLockWriteGuard<'_, Running> {
+        self.running.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,43 +112,46 @@ impl Gateway {
     /// The caller's conversation of that id; `None` for an id that is unknown, over, or
     /// somebody else's (SES-02, SEC-01).
     pub fn conversation(&self, id: &str, caller: Caller) -> Option<Arc<Conversation>> {
+        let known = self.conversations.read().by_id.get(id).cloned();
+        let conversation = match known {
+            Some(known) => is_own(&known.caller, &caller).then_some(known)?,
+            None => self.restore(id, caller)?,
+        };
+        conversation.used.store(now(), Ordering::Relaxed);
+        Some(conversation)
+    }
+
+    /// Takes a conversation into memory by what its id says.
+    fn restore(&self, id: &str, caller: Caller) -> Option<Arc<Conversation>> {
         let sealed = self.conversations.sealer.open(id)?;
-        // A key that moved to another group keeps its conversations.
-        if sealed.caller.key != caller.key {
-            tracing::warn!("a session id was used with another key than its own");
+        if !is_own(&sealed.caller, &caller) {
             return None;
         }
-        let mut running = self.conversations.running();
+        let mut running = self.conversations.change();
         if running.ended.contains(&sealed.nonce) {
             return None;
         }
-        if let Some(known) = running.by_nonce.get(&sealed.nonce) {
-            known.used.store(now(), Ordering::Relaxed);
-            return Some(known.clone());
-        }
-        let sealed = Sealed { caller, ..sealed };
         let restored = sealed.opened_at < self.conversations.started;
-        let conversation = Conversation::new(id.to_owned(), &sealed, restored);
-        running.by_nonce.insert(sealed.nonce, conversation.clone());
-        Some(conversation)
+        let fresh = || Conversation::new(id.to_owned(), &Sealed { caller, ..sealed }, restored);
+        Some(running.by_id.entry(id.to_owned()).or_insert_with(fresh).clone())
     }
 
     /// Ends a conversation at its client's wish.
     pub fn end_conversation(&self, conversation: &Conversation) {
         let Some(sealed) = self.conversations.sealer.open(&conversation.id) else { return };
-        let mut running = self.conversations.running();
+        let mut running = self.conversations.change();
         if running.ended.len() >= ENDED {
             running.ended.clear();
         }
         running.ended.insert(sealed.nonce);
-        running.by_nonce.remove(&sealed.nonce);
+        running.by_id.remove(&conversation.id);
         conversation.ended.cancel();
     }
 
     /// Forgets conversations that nobody uses; their ids stay good.
     pub(crate) fn sweep_conversations(&self) {
         let oldest = now() - IDLE_SECONDS;
-        self.conversations.running().by_nonce.retain(|_, conversation| {
+        self.conversations.change().by_id.retain(|_, conversation| {
             conversation.used.load(Ordering::Relaxed) >= oldest
                 || Arc::strong_count(conversation) > 1
         });
@@ -219,6 +228,16 @@ impl Drop for Cancellable {
     fn drop(&mut self) {
         self.conversation.calls().remove(&self.id);
     }
+}
+
+/// Whether a conversation of `owner` may be used by `caller`: its key counts, which may
+/// have moved to another group meanwhile.
+fn is_own(owner: &Caller, caller: &Caller) -> bool {
+    let own = owner.key == caller.key;
+    if !own {
+        tracing::warn!("a session id was used with another key than its own");
+    }
+    own
 }
 
 fn now() -> i64 {

@@ -55,7 +55,7 @@ pub struct Gateway {
     pub options: Options,
     /// Cancelled when the manager stops: streams end.
     pub closing: CancellationToken,
-    catalog: ArcSwap<Catalog>,
+    pub(crate) catalog: ArcSwap<Catalog>,
     generation: watch::Sender<u64>,
     server_info: String,
 }
@@ -142,7 +142,7 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// The present snapshot. Take it once per request.
+    /// The present snapshot, to be kept.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
     }

@@ -300,12 +300,12 @@ mod tests {
         let mut writer =
             Writer::new(path.clone(), connection, queue, Arc::default(), foreign).unwrap();
 
-        let message = "long ".repeat(1000);
+        let message = "long ".repeat(20_000);
         let large = [Change::Audit { kind: AuditKind::Edit, message, at: 1 }];
         let full = writer.write(|connection| change::apply(connection, &large));
         assert_eq!(full, Err(Error::Unwritable { path, trouble: Trouble::Full }));
 
-        let more = pages + 10;
+        let more = pages + 60;
         writer
             .connection
             .pragma_update_and_check(None, "max_page_count", more, |_| Ok(()))

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use protocol::Era;
+use transport::{Event, Exchange, Failure, Recipe};
 
-use crate::exchange::{Event, Exchange};
-use crate::failure::Failure;
-use crate::session::Recipe;
 use crate::slot::Slot;
 use crate::upstream::{Owner, Upstream};
 

@@ -10,12 +10,10 @@ use protocol::Era;
 use protocol::json::Members;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
+use transport::{Event, Exchange, Failure, Session};
 
 use crate::backoff::Backoff;
-use crate::exchange::{Event, Exchange};
-use crate::failure::Failure;
 use crate::listing;
-use crate::session::Session;
 use crate::upstream::Upstream;
 use crate::upstreams::News;
 

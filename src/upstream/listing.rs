@@ -7,9 +7,7 @@ use std::time::Duration;
 use catalog::{Known, Tool};
 use protocol::codes;
 use protocol::json::{self, Members};
-
-use crate::failure::Failure;
-use crate::session::Session;
+use transport::{Failure, Session};
 
 /// Pages of one list; a server that goes on for ever is cut there.
 const MAX_PAGES: usize = 1000;

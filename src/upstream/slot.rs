@@ -4,9 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::watch;
-
-use crate::failure::Failure;
-use crate::session::Session;
+use transport::{Failure, Session};
 
 /// Opened once, by a task of its own, for all who wait.
 pub(crate) struct Slot {

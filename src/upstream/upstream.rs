@@ -11,14 +11,12 @@ use protocol::Era;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use transport::{Context, Exchange, Failure, Recipe, Session, Wants};
 
 use crate::call::Call;
-use crate::exchange::Exchange;
-use crate::failure::Failure;
 use crate::link::{self, Order, Orders, Standing, State, Status};
-use crate::session::{self, Recipe, Session, Wants};
 use crate::slot::Slot;
-use crate::upstreams::{Context, News};
+use crate::upstreams::News;
 
 /// Whose session a call uses (P23).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -238,7 +236,7 @@ impl Upstream {
         let slot = self.slot(owner)?;
         slot.used.store(self.now(), Ordering::Relaxed);
         let session = slot.session().await.map_err(|failure| self.met(failure))?;
-        let id = session::next_id();
+        let id = transport::next_id();
         let wants = Wants { era: session.era, token: format!("\"m{id}\"") };
         let each = self.settings.load().call_timeout;
         match session.start(id, recipe.make(&wants), each).await {

@@ -6,17 +6,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use catalog::{Known, Lookup, Server, ServerId};
-use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::task::TaskTracker;
+use transport::{Context, Failure, Session};
 
-use crate::failure::Failure;
 use crate::listing;
-use crate::session::Session;
 use crate::upstream::{Owner, Upstream};
-
-/// Idle connections kept to all servers together.
-const POOL: usize = 1024;
 
 /// How long servers have to end at shutdown; longer than a process gets.
 const LAST: Duration = Duration::from_secs(8);
@@ -46,16 +40,6 @@ pub struct Tested {
     pub name: String,
 }
 
-/// What every connection is made with.
-pub(crate) struct Context {
-    /// Pooled HTTP connections to all servers.
-    pub(crate) connector: Arc<TransportConnector>,
-    /// Values for `${NAME}` in settings.
-    pub(crate) lookup: Lookup,
-    /// Links, and sessions being closed.
-    pub(crate) tasks: TaskTracker,
-}
-
 /// Every configured server's connections.
 pub struct Upstreams {
     context: Arc<Context>,
@@ -77,8 +61,7 @@ impl Upstreams {
     /// runtime: links are tasks.
     pub fn new(idle: Duration, lookup: Lookup) -> (Self, mpsc::UnboundedReceiver<News>) {
         let (news, received) = mpsc::unbounded_channel();
-        let connector = Arc::new(TransportConnector::new(Some(ConnectorOptions::new(POOL))));
-        let context = Arc::new(Context { connector, lookup, tasks: TaskTracker::new() });
+        let context = Context::new(lookup);
         let map = ArcSwap::default();
         (Self { context, map, news, idle, linked: true }, received)
     }

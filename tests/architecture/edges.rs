@@ -9,13 +9,14 @@ use crate::tree::{bare, files, none, read, sources};
 
 /// The picture in ARCHITECTURE.md, edge by edge. Arrows point down only: a crate uses none
 /// that stands above it here.
-const EDGES: [(&str, &[&str]); 11] = [
+const EDGES: [(&str, &[&str]); 12] = [
     ("mcp-manager", &["admin", "catalog", "demo", "filters", "gateway", "protocol", "store"]),
     ("filters", &["gateway", "protocol"]),
     ("admin", &["catalog", "gateway"]),
     ("gateway", &["catalog", "metrics", "protocol", "store", "upstream"]),
     ("metrics", &["catalog", "store"]),
-    ("upstream", &["catalog", "protocol"]),
+    ("upstream", &["catalog", "protocol", "transport"]),
+    ("transport", &["catalog", "protocol"]),
     ("store", &["catalog"]),
     ("catalog", &["protocol"]),
     ("protocol", &[]),
@@ -26,18 +27,18 @@ const EDGES: [(&str, &[&str]); 11] = [
 /// Packages, by the start of their name, and the crates that may use them. What a large
 /// dependency is good for stays behind one face; no crate for search is there yet.
 const HOMES: [(&str, &[&str]); 12] = [
-    ("pingora", &["mcp-manager", "filters", "loadtest", "upstream"]),
+    ("pingora", &["mcp-manager", "filters", "loadtest", "transport"]),
     ("rmcp", &["demo"]),
     ("axum", &["demo"]),
     ("rusqlite", &["store"]),
     ("prometheus", &["admin", "metrics"]),
-    ("rustls", &["mcp-manager", "upstream"]),
+    ("rustls", &["mcp-manager", "transport"]),
     ("ort", &[]),
     ("tokenizers", &[]),
     ("hyper", &["loadtest"]),
     ("clap", &["loadtest", "mcp-manager"]),
     ("anyhow", &["demo", "loadtest", "mcp-manager"]),
-    ("nix", &["loadtest", "mcp-manager", "upstream"]),
+    ("nix", &["loadtest", "mcp-manager", "transport"]),
 ];
 
 /// What a crate without I/O, clock or waiting has no use for.

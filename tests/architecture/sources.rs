@@ -17,8 +17,8 @@ const REVEALED: [&str; 9] = [
     "src/cli/key.rs",
     "src/gateway/manage/check.rs",
     "src/store/change.rs",
-    "src/upstream/endpoint.rs",
-    "src/upstream/stdio/child.rs",
+    "src/transport/endpoint.rs",
+    "src/transport/stdio/child.rs",
 ];
 
 fn lines_of(sources: &[Source], holds: impl Fn(&str) -> bool) -> Vec<String> {
@@ -162,9 +162,10 @@ fn json_rpc_error_numbers_stand_in_protocol() {
 /// What clients send and servers answer is cut and joined as text (`protocol::json`).
 #[test]
 fn nothing_on_the_way_of_a_call_re_types_json() {
-    let found = program_lines(&["filters/", "src/gateway/", "src/upstream/"], |line| {
-        has_word(line, "serde_json") || has_word(line, "Deserialize")
-    });
+    let found =
+        program_lines(&["filters/", "src/gateway/", "src/transport/", "src/upstream/"], |line| {
+            has_word(line, "serde_json") || has_word(line, "Deserialize")
+        });
     none(&found, "read single members with `protocol::json::Members`; all else stays text:");
 }
 

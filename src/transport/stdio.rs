@@ -15,10 +15,10 @@ use protocol::{Era, Message, message};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::context::Context;
 use crate::exchange::{Answer, Event, Notice};
 use crate::failure::Failure;
 use crate::session;
-use crate::upstreams::Context;
 use child::{Child, Stderr};
 
 /// How long a silent server has for our modern probe before it is taken for a legacy one.

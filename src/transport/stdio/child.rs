@@ -15,9 +15,9 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::context::Context;
 use crate::failure::{Failure, expand};
 use crate::http::MAX_ANSWER;
-use crate::upstreams::Context;
 
 /// What a process gets of our environment; secrets of the manager and of other servers are
 /// not among it (STD-06).

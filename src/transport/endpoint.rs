@@ -7,24 +7,21 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use catalog::{Server, Transport};
 use http::header::{HeaderName, HeaderValue};
-use pingora_core::connectors::TransportConnector;
 use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::v1::client::HttpSession;
-use pingora_core::upstreams::peer::{HttpPeer, Peer as _};
+use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::utils::tls::WrappedX509;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
+use crate::context::Context;
 use crate::failure::{Failure, expand};
 use crate::head::Head;
-use crate::upstreams::Context;
-
-/// How long an idle connection may wait in the pool.
-const POOL_IDLE: Duration = Duration::from_secs(55);
+use crate::pool::Pool;
 
 /// One server's address and standing headers, resolved once per connection of its link.
 pub(crate) struct Endpoint {
-    connector: Arc<TransportConnector>,
+    context: Arc<Context>,
     host: String,
     port: u16,
     tls: bool,
@@ -33,8 +30,7 @@ pub(crate) struct Endpoint {
     /// The address that last worked.
     peer: ArcSwapOption<HttpPeer>,
     base: Head,
-    /// Keeps connections of servers apart that share an address but not their trust.
-    pool: u64,
+    pool: Arc<Pool>,
 }
 
 /// A connection that nothing was written to yet.
@@ -42,21 +38,19 @@ pub(crate) struct Fresh {
     pub(crate) stream: Stream,
     /// Whether it comes from the pool, where the server may have closed it meanwhile.
     pub(crate) reused: bool,
-    peer: Arc<HttpPeer>,
 }
 
 /// A connection with a request on it, and what is needed to give it back.
 pub(crate) struct Connection {
     pub(crate) http: HttpSession,
     pub(crate) reused: bool,
-    peer: Arc<HttpPeer>,
 }
 
 impl Fresh {
     /// The connection, now that a request was written to it.
     pub(crate) fn sent(self) -> Connection {
-        let Self { stream, reused, peer } = self;
-        Connection { http: HttpSession::new(stream), reused, peer }
+        let Self { stream, reused } = self;
+        Connection { http: HttpSession::new(stream), reused }
     }
 }
 
@@ -65,7 +59,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// When the URL, a header, the CA file or an environment reference cannot be used.
-    pub(crate) fn new(server: &Server, context: &Context) -> Result<Self, Failure> {
+    pub(crate) fn new(server: &Server, context: &Arc<Context>) -> Result<Self, Failure> {
         let Transport::Http { url, headers, ca_file } = &server.transport else {
             return Err(Failure::Settings("the server has no URL".into()));
         };
@@ -86,9 +80,8 @@ impl Endpoint {
         let base = base_request(&url, headers, &*context.lookup)?;
         let ca = ca_file.as_deref().map(read_ca).transpose()?;
         let connect_timeout = server.timeout;
-        let connector = context.connector.clone();
-        let pool = server.id.0.unsigned_abs();
-        Ok(Self { connector, host, port, tls, ca, connect_timeout, peer: None.into(), base, pool })
+        let (context, pool) = (context.clone(), Arc::default());
+        Ok(Self { context, host, port, tls, ca, connect_timeout, peer: None.into(), base, pool })
     }
 
     /// The standing head of every request.
@@ -101,10 +94,8 @@ impl Endpoint {
     /// # Errors
     /// [`Failure::Unreachable`], with every address's reason.
     pub(crate) async fn connect(&self) -> Result<Fresh, Failure> {
-        if let Some(peer) = self.peer.load_full()
-            && let Some(stream) = self.connector.reused_stream(&*peer).await
-        {
-            return Ok(Fresh { stream, reused: true, peer });
+        if let Some(stream) = self.pool.take() {
+            return Ok(Fresh { stream, reused: true });
         }
         // Boxed: making a connection is rare, and its future is large.
         Box::pin(self.connect_anew()).await
@@ -113,18 +104,18 @@ impl Endpoint {
     /// A new connection: to the address that last worked, else to each that the name has.
     async fn connect_anew(&self) -> Result<Fresh, Failure> {
         if let Some(peer) = self.peer.load_full() {
-            if let Ok((stream, reused)) = self.connector.get_stream(&*peer).await {
-                return Ok(Fresh { stream, reused, peer });
+            if let Ok(stream) = self.context.connector.new_stream(&*peer).await {
+                return Ok(Fresh { stream, reused: false });
             }
             self.peer.store(None);
         }
         let mut reasons = Vec::new();
         for address in self.addresses().await? {
             let peer = Arc::new(self.peer_at(address));
-            match self.connector.get_stream(&*peer).await {
-                Ok((stream, reused)) => {
-                    self.peer.store(Some(peer.clone()));
-                    return Ok(Fresh { stream, reused, peer });
+            match self.context.connector.new_stream(&*peer).await {
+                Ok(stream) => {
+                    self.peer.store(Some(peer));
+                    return Ok(Fresh { stream, reused: false });
                 }
                 Err(error) => reasons.push(format!("{address}: {}", reason(&error))),
             }
@@ -134,10 +125,10 @@ impl Endpoint {
 
     /// Gives a connection back whose answer was read to its end.
     pub(crate) async fn release(&self, connection: Connection) {
-        let Connection { mut http, peer, .. } = connection;
+        let Connection { mut http, .. } = connection;
         http.respect_keepalive();
         if let Some(stream) = http.reuse().await {
-            self.connector.release_stream(stream, peer.reuse_hash(), Some(POOL_IDLE));
+            self.pool.give(stream);
         }
     }
 
@@ -158,7 +149,6 @@ impl Endpoint {
         // The name must not be empty even for an address: without it certificates are not
         // checked at all.
         let mut peer = HttpPeer::new(address, self.tls, self.host.clone());
-        peer.group_key = self.pool;
         peer.options.ca = self.ca.clone();
         peer.options.connection_timeout = Some(self.connect_timeout);
         peer.options.total_connection_timeout = Some(self.connect_timeout);

@@ -77,7 +77,10 @@ impl Answer {
     }
 
     /// A failure, when the answer is an error object.
-    pub(crate) fn into_result(self) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// [`Failure::Refused`].
+    pub fn into_result(self) -> Result<Self, Failure> {
         if !self.is_error {
             return Ok(self);
         }

@@ -8,13 +8,13 @@ use catalog::{Pinned, Server, Transport};
 use protocol::json::{self, Members};
 use protocol::{Era, Version, codes, message, meta};
 
+use crate::context::Context;
 use crate::endpoint::Endpoint;
 use crate::exchange::{Answer, Exchange, Kind};
 use crate::failure::Failure;
 use crate::http::HttpExchange;
 use crate::http_link::{self, HttpLink};
 use crate::stdio::StdioLink;
-use crate::upstreams::Context;
 
 /// `clientInfo` of ours towards servers.
 pub const CLIENT_INFO: &str =
@@ -53,10 +53,11 @@ pub struct Wants {
 }
 
 /// An open conversation.
-pub(crate) struct Session {
-    pub(crate) era: Era,
+pub struct Session {
+    /// What was agreed on.
+    pub era: Era,
     /// What the server said of itself: raw `initialize` or `server/discover` result.
-    pub(crate) hello: String,
+    pub hello: String,
     kind: SessionKind,
 }
 
@@ -65,14 +66,20 @@ enum SessionKind {
     Stdio(Arc<StdioLink>),
 }
 
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("era", &self.era).finish_non_exhaustive()
+    }
+}
+
 impl Session {
     /// Connects and agrees on an era. `known` is what an earlier connection found out.
     ///
     /// # Errors
     /// Why the server cannot be used now.
-    pub(crate) async fn open(
+    pub async fn open(
         server: &Server,
-        context: &Context,
+        context: &Arc<Context>,
         known: Option<Era>,
     ) -> Result<Self, Failure> {
         let known = match server.protocol {
@@ -104,7 +111,7 @@ impl Session {
     ///
     /// # Errors
     /// Any failure, an error answer included.
-    pub(crate) async fn ask(
+    pub async fn ask(
         &self,
         method: &'static str,
         params: Members<'_>,
@@ -126,7 +133,7 @@ impl Session {
     ///
     /// # Errors
     /// When the server cannot be reached.
-    pub(crate) async fn listen(&self) -> Result<Exchange, Failure> {
+    pub async fn listen(&self) -> Result<Exchange, Failure> {
         const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
         let subscribe = || {
             let mut params = Members::default();
@@ -157,7 +164,7 @@ impl Session {
     }
 
     /// Whether the other side is known to be gone.
-    pub(crate) fn is_dead(&self) -> bool {
+    pub fn is_dead(&self) -> bool {
         match &self.kind {
             SessionKind::Http(_) => false,
             SessionKind::Stdio(link) => link.is_dead(),
@@ -165,7 +172,7 @@ impl Session {
     }
 
     /// The last lines of a process's standard error.
-    pub(crate) fn stderr(&self) -> Vec<String> {
+    pub fn stderr(&self) -> Vec<String> {
         match &self.kind {
             SessionKind::Http(_) => Vec::new(),
             SessionKind::Stdio(link) => link.stderr(),
@@ -173,7 +180,7 @@ impl Session {
     }
 
     /// Ends the conversation: DELETE, or the end of the process.
-    pub(crate) async fn close(&self) {
+    pub async fn close(&self) {
         match &self.kind {
             SessionKind::Http(link) => link.end().await,
             SessionKind::Stdio(link) => link.stop().await,
@@ -184,7 +191,7 @@ impl Session {
     ///
     /// # Errors
     /// When it could not be sent.
-    pub(crate) async fn start(
+    pub async fn start(
         &self,
         id: String,
         request: Request,
@@ -215,7 +222,7 @@ impl Drop for Session {
 }
 
 /// The next request id, raw JSON, unique in this process.
-pub(crate) fn next_id() -> String {
+pub fn next_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed).to_string()
 }

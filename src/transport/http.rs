@@ -170,13 +170,15 @@ impl HttpExchange {
 
     /// What an answer that is no stream means.
     fn judge(&self, status: u16, body: Bytes) -> Result<Answer, Failure> {
-        let looks_like_rpc = body.is_empty()
-            || protocol::json::Members::from_slice(&body)
-                .is_ok_and(|members| members.get("jsonrpc").is_some());
+        let looks_like_rpc = || {
+            body.is_empty()
+                || protocol::json::Members::from_slice(&body)
+                    .is_ok_and(|members| members.get("jsonrpc").is_some())
+        };
         let names_session = || String::from_utf8_lossy(&body).to_lowercase().contains("session");
         match status {
             401 | 403 => Err(Failure::Auth(status)),
-            404 if self.link.has_session && (looks_like_rpc || self.repeatable) => {
+            404 if self.link.has_session && (self.repeatable || looks_like_rpc()) => {
                 Err(Failure::SessionLost)
             }
             400 | 503 if self.link.has_session && self.repeatable && names_session() => {
