@@ -19,6 +19,7 @@
 //! | DELETE (end of session) | yes | – | methods/simple |
 
 mod accept;
+mod batch;
 mod body;
 mod host;
 mod key;

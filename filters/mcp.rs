@@ -6,16 +6,16 @@ use gateway::{Caller, Gateway};
 use http::Method;
 use pingora_core::Result;
 use pingora_core::protocols::http::server::Session;
-use protocol::{Incoming, Malformed};
+use protocol::Incoming;
 
 use crate::accept::{self, Accept};
-use crate::body;
 use crate::host::{Hosts, Verdict};
 use crate::key;
 use crate::methods::{simple, stream};
 use crate::refusal::Refusal;
 use crate::reply::{Client, Report};
 use crate::rpc;
+use crate::{batch, body};
 
 /// What every request to `/mcp` needs.
 #[derive(Debug)]
@@ -87,12 +87,9 @@ async fn post(mcp: &Mcp, caller: Caller, client: &mut Client<'_>) -> Result<()> 
         Ok(Incoming::One(message)) => {
             rpc::serve(&mcp.gateway, caller, accept, client, message).await
         }
-        Ok(Incoming::Batch(messages)) if messages.is_empty() => {
-            let why = "an empty batch asks for nothing";
-            let empty = Malformed::Invalid { id: None, why };
-            client.refuse(&Refusal::Malformed(empty)).await
+        Ok(Incoming::Batch(messages)) => {
+            Box::pin(batch::serve(&mcp.gateway, caller, client, &messages)).await
         }
-        Ok(Incoming::Batch(_)) => client.refuse(&Refusal::Batch).await,
         Err(malformed) => client.refuse(&Refusal::Malformed(malformed)).await,
     }
 }

@@ -25,6 +25,13 @@ pub enum Refusal {
     MediaType,
     /// The body is larger than this.
     TooLarge(usize),
+    /// The head is larger than this.
+    LargeHead(usize),
+    /// As many calls of the key are running as may.
+    Busy {
+        /// Raw id.
+        id: String,
+    },
     /// The body took longer than this.
     SlowBody(Duration),
     /// The body broke off.
@@ -88,6 +95,8 @@ impl Refusal {
             Self::NotAcceptable(_) => 406,
             Self::MediaType => 415,
             Self::TooLarge(_) => 413,
+            Self::LargeHead(_) => 431,
+            Self::Busy { .. } => 429,
             Self::SlowBody(_) => 408,
             Self::UnknownSession | Self::Method { modern: true, .. } => 404,
             Self::Method { .. }
@@ -114,7 +123,7 @@ impl Refusal {
             Self::Unsupported { .. } => codes::UNSUPPORTED_VERSION,
             Self::Method { .. } => codes::METHOD_NOT_FOUND,
             Self::Params { .. } => codes::INVALID_PARAMS,
-            Self::Internal { .. } => codes::INTERNAL,
+            Self::Internal { .. } | Self::Busy { .. } => codes::INTERNAL,
             Self::Host
             | Self::Origin
             | Self::Key(_)
@@ -122,6 +131,7 @@ impl Refusal {
             | Self::NotAcceptable(_)
             | Self::MediaType
             | Self::TooLarge(_)
+            | Self::LargeHead(_)
             | Self::SlowBody(_)
             | Self::BrokenBody
             | Self::NoSession
@@ -144,12 +154,18 @@ impl Refusal {
             Self::NotAcceptable(wanted) => format!("`Accept` must allow {wanted}"),
             Self::MediaType => "`Content-Type` must be application/json".into(),
             Self::TooLarge(limit) => format!("the body is larger than {limit} bytes"),
+            Self::LargeHead(limit) => format!("the request's head is larger than {limit} bytes"),
+            Self::Busy { .. } => {
+                "too many calls of this key are running; wait for one to end".into()
+            }
             Self::SlowBody(limit) => {
                 format!("the body did not arrive within {} s", limit.as_secs())
             }
             Self::BrokenBody => "the body broke off".into(),
             Self::Malformed(malformed) => malformed.to_string(),
-            Self::Batch => "send one message per request; batches are not supported".into(),
+            Self::Batch => {
+                "send one message per request; only sessions of 2025-03-26 may send batches".into()
+            }
             Self::NoSession => {
                 "send `initialize` first, then its `Mcp-Session-Id` with each request".into()
             }
@@ -187,6 +203,7 @@ impl Refusal {
             | Self::Unsupported { id, .. }
             | Self::Method { id, .. }
             | Self::Params { id, .. }
+            | Self::Busy { id }
             | Self::Internal { id } => Some(id),
             _ => None,
         }

@@ -1,9 +1,11 @@
 //! The way out: everything that is written to an app goes through [`Client`].
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, header};
+use gateway::{Conversation, Kept};
+use http::{HeaderMap, HeaderValue, Version, header};
 use pingora_core::Result;
 use pingora_core::protocols::http::server::Session;
 use pingora_http::ResponseHeader;
@@ -21,6 +23,9 @@ const SMALL: usize = 16 << 10;
 
 /// How long a client may take nothing of what is being written to it.
 const STALLED: Duration = Duration::from_secs(60);
+
+/// When a client whose stream broke should ask again, in milliseconds.
+const RETRY_MS: u32 = 1000;
 
 /// What the access log and the metrics say about a request.
 #[derive(Debug, Default)]
@@ -45,6 +50,10 @@ pub struct Client<'a> {
     pub report: &'a mut Report,
     origin: Option<HeaderValue>,
     streaming: bool,
+    /// Where what is sent on a stream is kept, for a client that may resume it.
+    resumable: Option<Arc<Conversation>>,
+    /// The open stream's messages.
+    kept: Option<Arc<Kept>>,
 }
 
 impl std::fmt::Debug for Client<'_> {
@@ -57,7 +66,7 @@ impl<'a> Client<'a> {
     /// A client that has been answered nothing yet.
     pub fn new(http: &'a mut Session, report: &'a mut Report) -> Self {
         let origin = http.get_header(header::ORIGIN).cloned();
-        Self { http, report, origin, streaming: false }
+        Self { http, report, origin, streaming: false, resumable: None, kept: None }
     }
 
     /// The request's headers.
@@ -144,10 +153,29 @@ impl<'a> Client<'a> {
         head.insert_header(header::CONTENT_TYPE, "text/event-stream")?;
         head.insert_header(header::CACHE_CONTROL, "no-cache")?;
         head.insert_header("x-accel-buffering", "no")?;
-        if !self.http.is_http2() {
-            head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
+        match self.http.req_header().version {
+            Version::HTTP_2 => {}
+            // The end of the connection is the end of the stream; chunks are not known yet.
+            Version::HTTP_10 | Version::HTTP_09 => self.http.set_keepalive(None),
+            _ => head.insert_header(header::TRANSFER_ENCODING, "chunked")?,
         }
-        self.http.write_response_header(Box::new(head)).await
+        self.http.write_response_header(Box::new(head)).await?;
+        let Some(conversation) = &self.resumable else { return Ok(()) };
+        let kept = self.kept.insert(conversation.keep());
+        let mut out = Vec::new();
+        sse::write_priming(&kept.first_id(), RETRY_MS, &mut out);
+        self.http.write_response_body(Bytes::from(out), false).await
+    }
+
+    /// Lets the client resume the stream, should the answer become one.
+    pub(crate) fn resumable(&mut self, conversation: Arc<Conversation>) {
+        self.resumable = Some(conversation);
+    }
+
+    /// What the client can resume by, for whoever goes on writing it: nothing before a stream
+    /// was opened, since the client has no event id then.
+    pub(crate) fn take_kept(&mut self) -> Option<Arc<Kept>> {
+        self.kept.take()
     }
 
     /// Whether the answer is an event stream by now.
@@ -156,9 +184,20 @@ impl<'a> Client<'a> {
     }
 
     /// Sends one message on the stream.
-    pub(crate) async fn event(&mut self, json: &[u8]) -> Result<()> {
+    pub(crate) async fn event(&mut self, json: Vec<u8>) -> Result<()> {
+        let json = Bytes::from(json);
         let mut out = Vec::new();
-        sse::write_event(json, &mut out);
+        match &self.kept {
+            Some(kept) => sse::write_event_with_id(&kept.push(json.clone()), &json, &mut out),
+            None => sse::write_event(&json, &mut out),
+        }
+        self.http.write_response_body(Bytes::from(out), false).await
+    }
+
+    /// Sends a message once more, with the event id that it had.
+    pub(crate) async fn again(&mut self, event_id: &str, json: &[u8]) -> Result<()> {
+        let mut out = Vec::new();
+        sse::write_event_with_id(event_id, json, &mut out);
         self.http.write_response_body(Bytes::from(out), false).await
     }
 
@@ -167,9 +206,13 @@ impl<'a> Client<'a> {
         self.http.write_response_body(Bytes::from_static(sse::COMMENT), false).await
     }
 
-    /// Ends the stream.
+    /// Ends the stream. Nobody will ask for what was read to its end.
     pub(crate) async fn end_stream(&mut self) -> Result<()> {
-        self.http.write_response_body(Bytes::new(), true).await
+        self.http.write_response_body(Bytes::new(), true).await?;
+        if let (Some(conversation), Some(kept)) = (&self.resumable, self.kept.take()) {
+            conversation.forget(&kept);
+        }
+        Ok(())
     }
 
     /// Waits until the client is gone. To be used beside whatever the client waits for.
@@ -204,6 +247,15 @@ impl<'a> Client<'a> {
             head.insert_header(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED)?;
         }
         Ok(head)
+    }
+}
+
+/// A client may come back for a stream that broke off; nothing is added to it any more.
+impl Drop for Client<'_> {
+    fn drop(&mut self) {
+        if let Some(kept) = self.kept.take() {
+            kept.end();
+        }
     }
 }
 

@@ -29,33 +29,44 @@ pub(crate) struct Request<'a> {
     pub(crate) conversation: Option<Arc<Conversation>>,
 }
 
+/// A successful answer: what stands before the result, the result, what stands after it.
+pub(crate) type Parts = [Bytes; 3];
+
+/// What answers a method that waits for nobody.
+type AtOnce = fn(&Request<'_>) -> std::result::Result<Parts, Refusal>;
+
 /// What serves a method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Handler {
+#[derive(Clone, Copy)]
+pub(crate) enum Handler {
     Initialize,
-    Ping,
-    SetLevel,
-    Discover,
     Listen,
-    ToolsList,
     ToolsCall,
-    /// A list that is always empty; the name of its member.
-    Empty(&'static str),
+    AtOnce(AtOnce),
 }
 
-/// Method, whether legacy clients have it, whether modern ones do, what serves it.
-const METHODS: [(&str, bool, bool, Handler); 10] = [
+/// A line of [`METHODS`]: the method, whether legacy clients have it, whether modern ones do,
+/// what serves it.
+pub(crate) type Line = (&'static str, bool, bool, Handler);
+
+const METHODS: [Line; 10] = [
     ("initialize", true, false, Handler::Initialize),
-    ("ping", true, false, Handler::Ping),
-    ("logging/setLevel", true, false, Handler::SetLevel),
-    ("server/discover", false, true, Handler::Discover),
+    ("ping", true, false, Handler::AtOnce(|request| Ok(simple::own(request, "{}")))),
+    ("logging/setLevel", true, false, Handler::AtOnce(simple::set_level)),
+    ("server/discover", false, true, Handler::AtOnce(|request| Ok(discover::answer(request)))),
     ("subscriptions/listen", false, true, Handler::Listen),
-    ("tools/list", true, true, Handler::ToolsList),
+    ("tools/list", true, true, Handler::AtOnce(tools_list::answer)),
     ("tools/call", true, true, Handler::ToolsCall),
-    ("resources/list", true, true, Handler::Empty("resources")),
-    ("resources/templates/list", true, true, Handler::Empty("resourceTemplates")),
-    ("prompts/list", true, true, Handler::Empty("prompts")),
+    ("resources/list", true, true, Handler::AtOnce(simple::no_resources)),
+    ("resources/templates/list", true, true, Handler::AtOnce(simple::no_templates)),
+    ("prompts/list", true, true, Handler::AtOnce(simple::no_prompts)),
 ];
+
+/// The line of a method that clients of `era` have.
+pub(crate) fn line(method: &str, era: Era) -> Option<&'static Line> {
+    METHODS.iter().find(|(name, legacy, modern, _)| {
+        *name == method && if era == Era::Modern { *modern } else { *legacy }
+    })
+}
 
 /// Serves one message.
 ///
@@ -83,9 +94,7 @@ pub(crate) async fn serve(
     let meta = RequestMeta::of(&params);
     let era = if meta.version.is_some() || says_modern(client) { Era::Modern } else { Era::Legacy };
     client.report.era = if era == Era::Modern { "modern" } else { "legacy" };
-    let found = METHODS.iter().find(|(name, legacy, modern, _)| {
-        *name == method && if era == Era::Modern { *modern } else { *legacy }
-    });
+    let found = line(&method, era);
     client.report.method = found.map_or("other", |(name, ..)| name);
     let mut request =
         Request { gateway, caller, accept, id, params, meta, era, conversation: None };
@@ -107,15 +116,15 @@ pub(crate) async fn serve(
         let refusal = Refusal::Method { id, method: method.into_owned(), modern };
         return client.refuse(&refusal).await;
     };
-    match handler {
-        Handler::Initialize => Box::pin(initialize::serve(&request, client)).await,
-        Handler::Ping => Box::pin(simple::result(&request, client, "{}")).await,
-        Handler::SetLevel => Box::pin(simple::set_level(&request, client)).await,
-        Handler::Discover => Box::pin(discover::serve(&request, client)).await,
-        Handler::Listen => Box::pin(stream::listen(&request, client)).await,
-        Handler::ToolsList => tools_list::serve(&request, client).await,
-        Handler::ToolsCall => tools_call::serve(&request, client).await,
-        Handler::Empty(member) => Box::pin(simple::empty_list(&request, client, member)).await,
+    let answered = match handler {
+        Handler::Initialize => return Box::pin(initialize::serve(&request, client)).await,
+        Handler::Listen => return Box::pin(stream::listen(&request, client)).await,
+        Handler::ToolsCall => return tools_call::serve(&request, client).await,
+        Handler::AtOnce(answer) => answer(&request),
+    };
+    match answered {
+        Ok(parts) => client.json(200, &parts).await,
+        Err(refusal) => client.refuse(&refusal).await,
     }
 }
 
@@ -130,10 +139,10 @@ impl Request<'_> {
         json::string(self.params.get(key)?).map(|text| text.into_owned())
     }
 
-    /// Answers with a raw result, already in the form of the client's era.
-    pub(crate) async fn answer(&self, client: &mut Client<'_>, result: Bytes) -> Result<()> {
+    /// The answer that carries a raw result, already in the form of the client's era.
+    pub(crate) fn parts(&self, result: Bytes) -> Parts {
         let [head, tail] = message::around_result(self.id);
-        client.json(200, &[Bytes::from(head), result, Bytes::from(tail)]).await
+        [Bytes::from(head), result, Bytes::from(tail)]
     }
 }
 
@@ -222,7 +231,7 @@ pub(crate) fn session(
 ) -> std::result::Result<Arc<Conversation>, Refusal> {
     let sent = client.headers().get(headers::SESSION_ID).ok_or(Refusal::NoSession)?;
     let id = sent.to_str().map_err(|_| Refusal::UnknownSession)?;
-    gateway.conversation(id, caller).ok_or(Refusal::UnknownSession)
+    gateway.conversations.find(id, caller).ok_or(Refusal::UnknownSession)
 }
 
 /// Notifications are always accepted; two of them mean something (F6, F39).
@@ -239,14 +248,19 @@ async fn notification(
     }
     match session(gateway, caller, client) {
         Ok(conversation) => {
-            if method == "notifications/cancelled"
-                && let Some(params) = params.and_then(|raw| Members::parse(raw).ok())
-                && let Some(id) = params.get("requestId")
-            {
-                conversation.cancel(id);
-            }
+            heed(&conversation, method, params);
             client.empty(202, &[]).await
         }
         Err(refusal) => client.refuse(&refusal).await,
+    }
+}
+
+/// Does what a notification of a legacy client asks for: only `cancelled` asks for anything.
+pub(crate) fn heed(conversation: &Conversation, method: &str, params: Option<&str>) {
+    if method == "notifications/cancelled"
+        && let Some(params) = params.and_then(|raw| Members::parse(raw).ok())
+        && let Some(id) = params.get("requestId")
+    {
+        conversation.cancel(id);
     }
 }

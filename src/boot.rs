@@ -12,6 +12,7 @@ use gateway::{Gateway, Options};
 use store::{AuditKind, Change, Store};
 use tokio::sync::watch;
 
+use crate::certificate::Tls;
 use crate::front::Front;
 use crate::listen::{self, Listener};
 use crate::settings::Settings;
@@ -28,6 +29,7 @@ pub(crate) struct Running {
     stop: watch::Sender<bool>,
     serving: tokio::task::JoinHandle<()>,
     requests: tokio_util::task::TaskTracker,
+    tls: Option<Arc<Tls>>,
 }
 
 /// Opens the database, seeds it if it is fresh, starts the links and listens.
@@ -37,23 +39,42 @@ pub(crate) struct Running {
 pub(crate) async fn start(settings: &Settings) -> anyhow::Result<Running> {
     // Sockets and certificates first: a second manager must not touch the database.
     let listener = Listener::bind(SocketAddr::new(settings.boot.host, settings.boot.port))?;
-    let tls = settings.tls().map(|(cert, key)| listen::tls(cert, key)).transpose()?;
+    let tls = settings.tls().map(|(cert, key)| Tls::read(cert, key)).transpose()?.map(Arc::new);
     let store = open_store(settings).await?;
     let gateway = Gateway::start(store, options(settings), lookup(settings)).await?;
-    let front = Front::new(gateway.clone(), hosts(settings), settings.limits.body);
+    let front = Front::new(gateway.clone(), hosts(settings), &settings.limits);
     let (address, requests) = (listener.address(), front.requests());
     if let Some(tls) = &tls {
-        gateway.metrics.tls_not_after(tls.not_after);
+        gateway.metrics.tls_not_after(tls.not_after());
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
     let (stop, stopped) = watch::channel(false);
-    let serving = tokio::spawn(listen::serve(listener, front, tls, stopped));
+    let most = settings.limits.connections;
+    let serving = tokio::spawn(listen::serve(listener, front, tls.clone(), most, stopped));
 
     tracing::info!(address = %address, scheme, version = env!("CARGO_PKG_VERSION"), "listening");
-    Ok(Running { gateway, address, stop, serving, requests })
+    Ok(Running { gateway, address, stop, serving, requests, tls })
 }
 
 impl Running {
+    /// Reads the certificate again, for connections made from now on. A pair that cannot be
+    /// used is told in the log, and the old one kept.
+    pub(crate) fn reload(&self) {
+        let Some(tls) = &self.tls else {
+            tracing::info!("asked to reload, but there is no certificate to read again");
+            return;
+        };
+        match tls.reload() {
+            Ok(()) => {
+                self.gateway.metrics.tls_not_after(tls.not_after());
+                tracing::info!("the certificate was read again");
+            }
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "the old certificate is kept");
+            }
+        }
+    }
+
     /// Stops accepting, ends streams, lets running requests finish, and closes everything.
     pub(crate) async fn stop(self) {
         tracing::info!("stopping");
@@ -119,6 +140,8 @@ pub(crate) fn options(settings: &Settings) -> Options {
         metrics_public: settings.metrics.public,
         allowed_origins: settings.boot.allowed_origins.clone(),
         session_idle: settings.sessions.idle,
+        calls_per_key: settings.limits.calls_per_key,
+        sessions_per_key: settings.limits.sessions_per_key,
         version: env!("CARGO_PKG_VERSION"),
     }
 }

@@ -12,10 +12,13 @@ use gateway::Gateway;
 use pingora_core::protocols::http::server::Session as Http;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::{Error, ErrorType, Result};
-use pingora_http::ResponseHeader;
+use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::line;
+use crate::settings::Limits;
 
 /// Idle keep-alive of a connection to the API or the portal, in seconds.
 const KEEPALIVE: u64 = 75;
@@ -23,6 +26,8 @@ const KEEPALIVE: u64 = 75;
 /// Serves every request of the one port.
 pub(crate) struct Front {
     mcp: Mcp,
+    /// In bytes.
+    head_limit: usize,
     requests: TaskTracker,
 }
 
@@ -35,10 +40,10 @@ pub(crate) struct Context {
 }
 
 impl Front {
-    /// `body_limit` is in bytes.
-    pub(crate) fn new(gateway: Arc<Gateway>, hosts: Hosts, body_limit: usize) -> Self {
-        let mcp = Mcp { gateway, hosts: Arc::new(hosts), body_limit };
-        Self { mcp, requests: TaskTracker::new() }
+    /// Serves what `hosts` lets in, within `limits`.
+    pub(crate) fn new(gateway: Arc<Gateway>, hosts: Hosts, limits: &Limits) -> Self {
+        let mcp = Mcp { gateway, hosts: Arc::new(hosts), body_limit: limits.body };
+        Self { mcp, head_limit: limits.head, requests: TaskTracker::new() }
     }
 
     /// Counts running requests.
@@ -49,6 +54,10 @@ impl Front {
     /// Host first, before anything is looked up; then the route (P2).
     async fn serve(&self, http: &mut Http, report: &mut Report) -> Result<()> {
         let header = http.req_header();
+        if head_size(header) > self.head_limit {
+            report.method = "refused";
+            return Client::new(http, report).refuse(&Refusal::LargeHead(self.head_limit)).await;
+        }
         if self.mcp.hosts.host(&header.uri, &header.headers) != Verdict::Pass {
             self.mcp.gateway.metrics.auth_failure("host");
             report.method = "refused";
@@ -109,6 +118,10 @@ impl ProxyHttp for Front {
 
     /// Everything is answered here, over pingora's own connectors where a server is asked.
     async fn request_filter(&self, session: &mut Session, context: &mut Context) -> Result<bool> {
+        line::passed();
+        // A request that is sent early waits for its turn, and is not taken for the end of
+        // the client.
+        session.downstream_session.set_pipelining_enabled(true);
         self.serve(&mut session.downstream_session, &mut context.report).await?;
         Ok(true)
     }
@@ -129,6 +142,7 @@ impl ProxyHttp for Front {
     /// One line per request, without anything secret (SEC-05): our own view of the peer, no
     /// forwarded headers, no query.
     async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
+        line::rest();
         let took = context.started.elapsed();
         let report = &context.report;
         self.mcp.gateway.metrics.request(report.method, report.era, report.status, took);
@@ -152,4 +166,10 @@ impl ProxyHttp for Front {
             "request"
         );
     }
+}
+
+/// Bytes of a request's head, about as it was sent.
+fn head_size(header: &RequestHeader) -> usize {
+    let lines = header.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    header.raw_path().len() + lines.sum::<usize>()
 }

@@ -2,26 +2,26 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::IntoRawFd as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use pingora_core::apps::ServerApp;
-use pingora_core::listeners::tls::Acceptor;
-use pingora_core::protocols::Stream;
-use pingora_core::protocols::l4::stream::Stream as Tcp;
+use pingora_core::apps::{HttpServerOptions, ServerApp};
+use pingora_core::listeners::{ListenerConfig, Listeners};
+use pingora_core::protocols::l4::stream::{L4BufferSettings, Stream as Tcp};
+use pingora_core::protocols::{ALPN, Peek as _, Stream};
 use pingora_core::server::configuration::ServerConf;
 use pingora_core::server::{Fds, ListenFds, ShutdownWatch};
 use pingora_core::services::Service as _;
 use pingora_core::services::listening::Service;
 use pingora_proxy::HttpProxy;
-use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::sync::Semaphore;
 
+use crate::certificate::Tls;
 use crate::front::Front;
+use crate::{line, turned_away};
 
 /// Time for a TLS handshake, from the first byte.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -29,18 +29,21 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The first byte of a TLS connection: a handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
 
+/// How long an h2 connection may stay open without a request.
+const H2_IDLE: Duration = Duration::from_secs(75);
+
+/// Connections beyond the limit that are told so at one time; more are closed unheard.
+const TURNED_AWAY: usize = 64;
+
+/// Read and write buffer of a connection, in bytes: most requests fit, and thousands of idle
+/// streams stay cheap. Pingora's own would be 64 KiB each.
+const BUFFERS: (usize, usize) = (8 << 10, 1460);
+
 /// A bound socket. Bound before anything else is touched, so that a port in use is told
 /// plainly; pingora would go on without it.
 pub(crate) struct Listener {
     address: SocketAddr,
     socket: TcpListener,
-}
-
-/// A certificate to serve with.
-pub(crate) struct Tls {
-    acceptor: Acceptor,
-    /// When the certificate ends, in seconds since the Unix epoch.
-    pub(crate) not_after: i64,
 }
 
 impl Listener {
@@ -62,50 +65,66 @@ impl Listener {
     }
 }
 
-/// Reads a certificate chain and its key.
-///
-/// # Errors
-/// Names the file and what is wrong with it.
-pub(crate) fn tls(cert: &Path, key: &Path) -> anyhow::Result<Tls> {
-    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(cert)
-        .and_then(Iterator::collect)
-        .with_context(|| format!("failed to read the certificate {}", cert.display()))?;
-    let leaf = chain.first().with_context(|| format!("{} holds no certificate", cert.display()))?;
-    let not_after = not_after(leaf)
-        .with_context(|| format!("{} does not start with a certificate", cert.display()))?;
-    let key_der = PrivateKeyDer::from_pem_file(key)
-        .with_context(|| format!("failed to read the private key {}", key.display()))?;
-    let mut config = rustls::ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(chain, key_der)
-        .with_context(|| format!("{} and {} do not fit", cert.display(), key.display()))?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Tls { acceptor: Acceptor::from_server_config(Arc::new(config)), not_after })
-}
-
-/// Accepts connections until told to stop.
+/// Accepts connections until told to stop; at most `most` are open at a time.
 pub(crate) async fn serve(
     listener: Listener,
     front: Front,
-    tls: Option<Tls>,
+    tls: Option<Arc<Tls>>,
+    most: usize,
     stopped: ShutdownWatch,
 ) {
     let conf = Arc::new(ServerConf::default());
-    let http = Arc::new(pingora_proxy::http_proxy(&conf, front));
-    let app = App { http, tls: tls.map(|tls| tls.acceptor) };
+    let mut http = pingora_proxy::http_proxy(&conf, front);
+    let mut options = HttpServerOptions::default();
+    options.h2_idle_timeout = Some(H2_IDLE);
+    http.server_options = Some(options);
+    let app = App {
+        http: Arc::new(http),
+        tls,
+        room: Arc::new(Semaphore::new(most)),
+        beyond: Arc::new(Semaphore::new(TURNED_AWAY)),
+    };
     let address = listener.address.to_string();
     let mut sockets = Fds::new();
     sockets.add(address.clone(), listener.socket.into_raw_fd());
     let sockets: ListenFds = Arc::new(Mutex::new(sockets));
-    let mut service = Service::new("mcp-manager".to_owned(), app);
-    service.add_tcp(&address);
+    let mut listeners = Listeners::new();
+    let buffers = L4BufferSettings::new(BUFFERS.0, BUFFERS.1);
+    listeners.add_listener(ListenerConfig::tcp(&address).l4_buffer(buffers));
+    let mut service = Service::with_listeners("mcp-manager".to_owned(), listeners, app);
     service.start_service(Some(sockets), stopped, 1).await;
 }
 
 /// Tells TLS from plain connections by their first byte, then lets pingora serve HTTP.
 struct App {
     http: Arc<HttpProxy<Front>>,
-    tls: Option<Acceptor>,
+    tls: Option<Arc<Tls>>,
+    /// A permit for each open connection.
+    room: Arc<Semaphore>,
+    beyond: Arc<Semaphore>,
+}
+
+impl App {
+    /// The connection past its handshake; `None` when there is nothing more to do for it.
+    async fn shake(&self, stream: Stream) -> Option<Stream> {
+        let Some(tls) = &self.tls else { return Some(stream) };
+        let mut plain: Box<Tcp> = stream.into_any().downcast().ok()?;
+        let mut first = [0];
+        let peeked =
+            tokio::time::timeout(HANDSHAKE, plain.try_peek(&mut first)).await.ok()?.ok()?;
+        if !peeked || first[0] != TLS_HANDSHAKE {
+            line::bounded(plain, turned_away::to_https).await;
+            return None;
+        }
+        match tokio::time::timeout(HANDSHAKE, tls.acceptor.tls_handshake(*plain)).await {
+            Ok(Ok(stream)) => Some(Box::new(stream)),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a TLS handshake failed");
+                None
+            }
+            Err(_) => None,
+        }
+    }
 }
 
 #[async_trait]
@@ -115,40 +134,21 @@ impl ServerApp for App {
         stream: Stream,
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
-        let Some(acceptor) = &self.tls else {
-            return self.http.process_new(stream, shutdown).await;
-        };
-        // A connection that comes back for its next request is past its handshake.
-        if stream.get_ssl_digest().is_some() {
-            return self.http.process_new(stream, shutdown).await;
-        }
-        let mut plain: Box<Tcp> = stream.into_any().downcast().ok()?;
-        let mut first = [0];
-        let peek = pingora_core::protocols::Peek::try_peek(&mut *plain, &mut first);
-        let peeked = tokio::time::timeout(HANDSHAKE, peek).await.ok()?.ok()?;
-        if !peeked || first[0] != TLS_HANDSHAKE {
-            // Plain HTTP on a TLS port.
+        let Ok(_permit) = self.room.clone().try_acquire_owned() else {
+            let _permit = self.beyond.clone().try_acquire_owned().ok()?;
+            let stream = self.shake(stream).await?;
+            line::bounded(stream, turned_away::full).await;
             return None;
+        };
+        let stream = self.shake(stream).await?;
+        if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
+            return self.http.process_new(stream, shutdown).await;
         }
-        match tokio::time::timeout(HANDSHAKE, acceptor.tls_handshake(*plain)).await {
-            Ok(Ok(stream)) => self.http.process_new(Box::new(stream), shutdown).await,
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "a TLS handshake failed");
-                None
-            }
-            Err(_) => None,
-        }
+        line::bounded(stream, |stream| self.http.process_new(stream, shutdown)).await
     }
 
     /// Without this, HttpProxy would not hear of a shutdown.
     async fn cleanup(&self) {
         ServerApp::cleanup(&*self.http).await;
     }
-}
-
-fn not_after(certificate: &CertificateDer<'_>) -> Option<i64> {
-    // pingora's own parser panics on what is no certificate, so look first.
-    rustls::server::ParsedCertificate::try_from(certificate).ok()?;
-    let parsed = pingora_core::utils::tls::parse_x509(certificate);
-    Some(parsed.validity().not_after.timestamp())
 }

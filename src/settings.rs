@@ -31,7 +31,7 @@ pub(crate) struct Settings {
     /// How the manager starts. Environment variables named below win over this file.
     #[serde(deserialize_with = "text::section")]
     pub(crate) boot: Boot,
-    /// What one request may cost.
+    /// What requests and clients may cost.
     #[serde(deserialize_with = "text::section")]
     pub(crate) limits: Limits,
     /// What is written to standard error.
@@ -127,18 +127,39 @@ impl Default for Boot {
     }
 }
 
-/// What one request may cost.
+/// What requests and clients may cost.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Limits {
-    /// The largest body of a request, as bytes or with a unit: 1KiB to 1GiB.
+    /// The largest body of a request, as bytes or with a unit: 1KiB to 1GiB. More is answered
+    /// 413.
     #[serde(deserialize_with = "text::size")]
     pub(crate) body: usize,
+    /// The largest head of a request, its address and headers; more is answered 431. Above
+    /// 1MiB nothing is read.
+    #[serde(deserialize_with = "text::size")]
+    pub(crate) head: usize,
+    /// Connections that may be open at a time: 1 to 1000000. One more is answered 503.
+    #[serde(deserialize_with = "text::count")]
+    pub(crate) connections: usize,
+    /// Calls that may run at a time for one key: 1 to 1000000. One more is answered 429.
+    #[serde(deserialize_with = "text::count")]
+    pub(crate) calls_per_key: usize,
+    /// Sessions of one key that are kept in memory: 1 to 1000000. Beyond that, those unused
+    /// for the longest time leave it; they go on when they are used again.
+    #[serde(deserialize_with = "text::count")]
+    pub(crate) sessions_per_key: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body: 16 << 20 }
+        Self {
+            body: 16 << 20,
+            head: 64 << 10,
+            connections: 16_384,
+            calls_per_key: 1024,
+            sessions_per_key: 1000,
+        }
     }
 }
 

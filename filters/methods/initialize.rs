@@ -19,7 +19,7 @@ pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Res
         return client.refuse(&refusal).await;
     };
     let version = Version::negotiate(&asked);
-    let Some(conversation) = request.gateway.open_conversation(request.caller, version) else {
+    let Some(conversation) = request.gateway.conversations.open(request.caller, version) else {
         return client.refuse(&Refusal::Internal { id: request.id.to_owned() }).await;
     };
     let result = format!(

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gateway::{Caller, Gateway};
+use gateway::{Caller, Conversation, Gateway, Kept};
 use pingora_core::Result;
 use protocol::json::Members;
 use protocol::{bridge, message, meta};
@@ -34,13 +34,51 @@ pub(crate) async fn get(
             Ok(conversation) => conversation,
             Err(refusal) => return client.refuse(&refusal).await,
         };
+    let resumed = client.header("last-event-id").and_then(|id| conversation.resume(id));
     client.open_stream().await?;
     client.comment().await?;
+    if let Some((kept, seen)) = resumed {
+        return resume(gateway, client, &conversation, &kept, seen).await;
+    }
     let note = message::notification(LIST_CHANGED, None);
     // What changed between the client's list and this stream is told now.
     let watch = Watch { gateway, caller, known: conversation.last_listed() };
     watch.follow(client, &note, &conversation.take_stream()).await?;
     client.end_stream().await
+}
+
+/// The rest of a call's stream that broke off: what followed the last event that the client
+/// saw, then its end (F30).
+async fn resume(
+    gateway: &Gateway,
+    client: &mut Client<'_>,
+    conversation: &Conversation,
+    kept: &Arc<Kept>,
+    mut seen: u64,
+) -> Result<()> {
+    let mut quiet = Instant::now() + QUIET;
+    loop {
+        let messages = tokio::select! {
+            messages = kept.after(seen) => messages,
+            () = client.gone() => return Err(broken()),
+            () = conversation.ended.cancelled() => return client.end_stream().await,
+            () = gateway.closing.cancelled() => return client.end_stream().await,
+            () = tokio::time::sleep_until(quiet) => {
+                client.comment().await?;
+                quiet = Instant::now() + QUIET;
+                continue;
+            }
+        };
+        if messages.is_empty() {
+            client.end_stream().await?;
+            conversation.forget(kept);
+            return Ok(());
+        }
+        for (number, event_id, message) in messages {
+            client.again(&event_id, &message).await?;
+            seen = number;
+        }
+    }
 }
 
 /// `subscriptions/listen`: acknowledged with what is honoured, then followed.
@@ -59,7 +97,7 @@ pub(crate) async fn listen(request: &Request<'_>, client: &mut Client<'_>) -> Re
     let ack = format!(r#"{{"notifications":{honoured},"_meta":{subscription}}}"#);
     client.open_stream().await?;
     let ack = message::notification("notifications/subscriptions/acknowledged", Some(&ack));
-    client.event(ack.as_bytes()).await?;
+    client.event(ack.into_bytes()).await?;
     let params = format!(r#"{{"_meta":{subscription}}}"#);
     let note =
         if tools { message::notification(LIST_CHANGED, Some(&params)) } else { String::new() };
@@ -68,7 +106,7 @@ pub(crate) async fn listen(request: &Request<'_>, client: &mut Client<'_>) -> Re
     watch.follow(client, &note, &open).await?;
     let result = format!(r#"{{"resultType":"complete","_meta":{subscription}}}"#);
     let result = bridge::own_result(&result, request.era, request.gateway.own_info());
-    client.event(message::result(request.id, &result).as_bytes()).await?;
+    client.event(message::result(request.id, &result).into_bytes()).await?;
     client.end_stream().await
 }
 
@@ -101,7 +139,7 @@ impl Watch<'_> {
             }
             let digest = gateway.view(caller).map(|view| view.digest());
             if told.is_some() && digest != told && !note.is_empty() {
-                client.event(note.as_bytes()).await?;
+                client.event(note.as_bytes().to_vec()).await?;
             }
             told = digest;
             loop {

@@ -5,10 +5,10 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Asked, Cancellable, Reply, Step};
+use gateway::{Asked, Cancellable, Reply, Seat, Step};
 use pingora_core::Result;
 use protocol::json;
-use protocol::{Era, message, meta, param};
+use protocol::{Era, Version, message, meta, param};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -21,33 +21,85 @@ use crate::rpc::Request;
 pub(crate) const QUIET: Duration = Duration::from_secs(15);
 
 pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Result<()> {
-    let Some(name) = request.params.get("name").and_then(json::string) else {
-        return client.refuse(&request.bad_params("`params.name` must be a string")).await;
+    let asked = match prepare(request, |name| client.header(name)) {
+        Ok(asked) => asked,
+        Err(Stop::Refusal(refusal)) => return client.refuse(&refusal).await,
+        Err(Stop::Reply(reply)) => return finish(request, client, reply).await,
     };
+    client.report.tool = Some(asked.found.exposed().to_owned());
+    let Some(seat) = request.gateway.seat(&request.caller) else {
+        return client.refuse(&Refusal::Busy { id: request.id.to_owned() }).await;
+    };
+    if let Some(conversation) = &request.conversation
+        && conversation.version >= Version::V2025_11_25
+        && request.accept.events
+    {
+        client.resumable(conversation.clone());
+    }
+    follow(request, client, &asked, seat).await
+}
+
+/// The answer of a call that is one of many in a batch: whoever sent it sees nothing before
+/// the end. `None` for a call that was cancelled.
+pub(crate) async fn quietly(request: &Request<'_>) -> Option<Vec<u8>> {
+    let asked = match prepare(request, |_| None) {
+        Ok(asked) => asked,
+        Err(Stop::Refusal(refusal)) => return Some(refusal.body().into_bytes()),
+        Err(Stop::Reply(reply)) => return Some(reply.message(request.id)),
+    };
+    let Some(seat) = request.gateway.seat(&request.caller) else {
+        return Some(Refusal::Busy { id: request.id.to_owned() }.body().into_bytes());
+    };
+    let call = request.conversation.as_ref()?.begin(request.id);
+    let answered = async {
+        let mut running = match request.gateway.call(&asked, seat).await {
+            Ok(running) => running,
+            Err(reply) => return reply,
+        };
+        loop {
+            if let Step::Done(reply) = running.next().await {
+                return reply;
+            }
+        }
+    };
+    // Dropped, a call tells its server to stop.
+    tokio::select! {
+        reply = answered => Some(reply.message(request.id)),
+        () = call.cancelled.cancelled() => None,
+    }
+}
+
+/// Why a call does not start.
+enum Stop {
+    Refusal(Refusal),
+    Reply(Reply),
+}
+
+/// Reads what is asked, and finds the tool.
+fn prepare<'r, 'h>(
+    request: &'r Request<'r>,
+    header: impl Fn(&str) -> Option<&'h str>,
+) -> std::result::Result<Asked<'r>, Stop> {
+    let refuse = |why: &str| Stop::Refusal(request.bad_params(why));
+    let name = request.params.get("name").and_then(json::string);
+    let name = name.ok_or_else(|| refuse("`params.name` must be a string"))?;
     let arguments = request.params.get("arguments").filter(|raw| *raw != "null");
     if arguments.is_some_and(|raw| !raw.starts_with('{')) {
-        return client.refuse(&request.bad_params("`params.arguments` must be an object")).await;
+        return Err(refuse("`params.arguments` must be an object"));
     }
-    let found = match request.gateway.find(&request.caller, request.era, &name) {
-        Ok(found) => found,
-        Err(reply) => return finish(request, client, reply).await,
-    };
-    if request.era == Era::Modern
-        && let Err(why) = param::verify(found.header_params(), arguments, |n| client.header(n))
-    {
-        let refusal = Refusal::Mismatch { id: request.id.to_owned(), why };
-        return client.refuse(&refusal).await;
+    let found = request.gateway.find(&request.caller, request.era, &name).map_err(Stop::Reply)?;
+    if request.era == Era::Modern {
+        param::verify(found.header_params(), arguments, header)
+            .map_err(|why| Stop::Refusal(Refusal::Mismatch { id: request.id.to_owned(), why }))?;
     }
-    client.report.tool = Some(found.exposed().to_owned());
-    let asked = Asked {
+    Ok(Asked {
         caller: request.caller,
         era: request.era,
         found,
         params: &request.params,
         meta: &request.meta,
         log_level: log_level(request),
-    };
-    follow(request, client, &asked).await
+    })
 }
 
 /// The lowest severity of log messages wanted: a modern client says so with each call.
@@ -70,7 +122,12 @@ enum Gone {
 
 /// From before the call is sent until its answer: whoever stops waiting is noticed at once,
 /// whatever the call is waiting for.
-async fn follow(request: &Request<'_>, client: &mut Client<'_>, asked: &Asked<'_>) -> Result<()> {
+async fn follow(
+    request: &Request<'_>,
+    client: &mut Client<'_>,
+    asked: &Asked<'_>,
+    seat: Seat,
+) -> Result<()> {
     let mut waiting = Waiting::new(request);
     // From here on a change is noticed; what changed before is seen now.
     if !request.gateway.still(&request.caller) {
@@ -78,7 +135,8 @@ async fn follow(request: &Request<'_>, client: &mut Client<'_>, asked: &Asked<'_
     }
     // Boxed: these two are the large futures of a call, and each frame around an unboxed one
     // would be as large, and moved several times on the way.
-    let started = waiting.beside(client, Box::pin(request.gateway.call(asked)).as_mut()).await;
+    let started =
+        waiting.beside(client, Box::pin(request.gateway.call(asked, seat)).as_mut()).await;
     let mut running = match started {
         Ok(Ok(running)) => running,
         Ok(Err(reply)) => return finish(request, client, reply).await,
@@ -89,7 +147,7 @@ async fn follow(request: &Request<'_>, client: &mut Client<'_>, asked: &Asked<'_
     loop {
         let gone = match waiting.beside(client, Box::pin(running.next()).as_mut()).await {
             Ok(Step::Done(reply)) => return finish(request, client, reply).await,
-            Ok(Step::Notice(notice)) => match pass_on(request, client, &notice).await {
+            Ok(Step::Notice(notice)) => match pass_on(request, client, notice).await {
                 Ok(()) => continue,
                 Err(_) => Gone::Client,
             },
@@ -97,7 +155,8 @@ async fn follow(request: &Request<'_>, client: &mut Client<'_>, asked: &Asked<'_
         };
         return match gone {
             Gone::Client if request.era == Era::Legacy => {
-                running.run_on(waiting.cancellable.take());
+                let kept = client.take_kept().map(|kept| (kept, request.id.to_owned()));
+                running.run_on(waiting.cancellable.take(), kept);
                 Err(broken())
             }
             Gone::Client | Gone::Out => {
@@ -113,10 +172,10 @@ async fn follow(request: &Request<'_>, client: &mut Client<'_>, asked: &Asked<'_
 }
 
 /// A client that takes no stream gets the result alone.
-async fn pass_on(request: &Request<'_>, client: &mut Client<'_>, notice: &str) -> Result<()> {
+async fn pass_on(request: &Request<'_>, client: &mut Client<'_>, notice: String) -> Result<()> {
     if request.accept.events {
         client.open_stream().await?;
-        client.event(notice.as_bytes()).await?;
+        client.event(notice.into_bytes()).await?;
     }
     Ok(())
 }
@@ -188,21 +247,11 @@ async fn shut_out(changes: &mut Option<watch::Receiver<u64>>, request: &Request<
 async fn finish(request: &Request<'_>, client: &mut Client<'_>, reply: Reply) -> Result<()> {
     if client.is_streaming() || !request.accept.json {
         client.open_stream().await?;
-        let text = match &reply {
-            Reply::Result(raw) => {
-                let mut text =
-                    format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, request.id).into_bytes();
-                text.extend_from_slice(raw);
-                text.push(b'}');
-                text
-            }
-            Reply::Error(error) => message::failure(Some(request.id), error).into_bytes(),
-        };
-        client.event(&text).await?;
+        client.event(reply.message(request.id)).await?;
         return client.end_stream().await;
     }
     match reply {
-        Reply::Result(raw) => request.answer(client, raw).await,
+        Reply::Result(raw) => client.json(200, &request.parts(raw)).await,
         Reply::Error(error) => {
             client.json(200, &[Bytes::from(message::failure(Some(request.id), &error))]).await
         }

@@ -1,19 +1,15 @@
 //! `tools/list`: the caller's view, from memory (P10, P12).
 
 use bytes::Bytes;
-use pingora_core::Result;
 use protocol::{Era, message, meta};
 
 use crate::refusal::Refusal;
-use crate::reply::Client;
-use crate::rpc::Request;
+use crate::rpc::{Parts, Request};
 
-pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Result<()> {
-    if let Some(refusal) = foreign_cursor(request) {
-        return client.refuse(&refusal).await;
-    }
+pub(crate) fn answer(request: &Request<'_>) -> Result<Parts, Refusal> {
+    only_page(request)?;
     let Some(view) = request.gateway.view(&request.caller) else {
-        return client.refuse(&Refusal::Internal { id: request.id.to_owned() }).await;
+        return Err(Refusal::Internal { id: request.id.to_owned() });
     };
     if let Some(conversation) = &request.conversation {
         conversation.listed(view.digest());
@@ -24,13 +20,16 @@ pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Res
         Era::Legacy => Bytes::from(format!("}}{tail}")),
         Era::Modern => Bytes::from(modern_tail(request.gateway.own_info()) + &tail),
     };
-    client.json(200, &[head, view.list(), tail]).await
+    Ok([head, view.list(), tail])
 }
 
 /// The list is one page, so every cursor is one that was not issued here (CAT-09).
-pub(crate) fn foreign_cursor(request: &Request<'_>) -> Option<Refusal> {
-    let cursor = request.params.get("cursor").filter(|raw| *raw != "null")?;
-    Some(request.bad_params(format!("cursor {} was not issued here; leave it out", clip(cursor))))
+pub(crate) fn only_page(request: &Request<'_>) -> Result<(), Refusal> {
+    let cursor = request.params.get("cursor").filter(|raw| *raw != "null");
+    cursor.map_or(Ok(()), |cursor| {
+        let why = format!("cursor {} was not issued here; leave it out", clip(cursor));
+        Err(request.bad_params(why))
+    })
 }
 
 fn clip(text: &str) -> String {

@@ -1,10 +1,11 @@
 //! Who may see what: ids, keys, groups, servers, tools, names, and the immutable
 //! snapshot that every request reads from start to end. Pure: no I/O, no clock.
 //!
-//! Reading order: [`model`] (what operators set up), [`reference`] (values from the
-//! environment), [`tool`] and [`known`] (what a server offers), [`naming`] (what clients call it), [`snapshot`] (all of it at one moment),
-//! [`view`] (what one group lists and may call).
+//! Reading order: [`model`] (what operators set up), [`caller`] (who asks), [`reference`] (values from the
+//! environment), [`tool`] and [`known`] (what a server offers), [`naming`] (what clients call
+//! it), [`snapshot`] (all of it at one moment), [`view`] (what one group lists and may call).
 
+pub mod caller;
 pub mod known;
 pub mod model;
 pub mod naming;
@@ -14,6 +15,7 @@ pub mod snapshot;
 pub mod tool;
 pub mod view;
 
+pub use caller::Caller;
 pub use known::Known;
 pub use model::{
     Group, GroupId, Key, KeyHash, KeyId, Mode, Pinned, Reach, Server, ServerId, Transport,

@@ -1,13 +1,13 @@
 //! `check`: everything that a start would trip over, without starting.
 
 use super::say;
-use crate::listen;
+use crate::certificate::Tls;
 use crate::settings::Settings;
 
 pub(super) fn run(settings: &Settings) -> anyhow::Result<()> {
     let scheme = match settings.tls() {
         Some((cert, key)) => {
-            listen::tls(cert, key)?;
+            Tls::read(cert, key)?;
             "https"
         }
         None => "http",

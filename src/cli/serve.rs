@@ -1,4 +1,4 @@
-//! `serve`: until SIGTERM or Ctrl-C.
+//! `serve`: until SIGTERM or Ctrl-C; SIGHUP reads the certificate again.
 
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -11,7 +11,15 @@ pub(super) async fn run(settings: &Settings) -> anyhow::Result<()> {
     if settings.admin_token.is_none() {
         tracing::warn!("no MCPM_ADMIN_TOKEN is set: the management API answers 503");
     }
-    until_told_to_stop().await?;
+    let mut reload = signal(SignalKind::hangup())?;
+    let stop = until_told_to_stop();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        tokio::select! {
+            told = &mut stop => break told?,
+            _ = reload.recv() => running.reload(),
+        }
+    }
     running.stop().await;
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! Who asks: a key's app, or a caller without a key where the settings let those in.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use catalog::{GroupId, Key, KeyId};
+use catalog::{Caller, KeyId};
 use sha2::{Digest, Sha256};
 use store::Behind;
 
@@ -12,32 +12,6 @@ use crate::core::Gateway;
 
 /// Seconds between two notes of a key's last use.
 const NOTE_EVERY: i64 = 30;
-
-/// An app that was let in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Caller {
-    /// Its key; `None` for a caller without one.
-    pub key: Option<KeyId>,
-    /// Whose view it gets.
-    pub group: GroupId,
-    /// The start of the hash of the secret that it came with: a re-issued key keeps its id,
-    /// and what runs on the old secret ends.
-    pub secret: u64,
-}
-
-impl Caller {
-    /// The app that holds a key's present secret.
-    pub(crate) fn of(key: &Key) -> Self {
-        let (start, _) = key.hash.split_at(8);
-        let secret = start.try_into().map_or(0, u64::from_be_bytes);
-        Self { key: Some(key.id), group: key.group, secret }
-    }
-
-    /// An app without a key.
-    pub(crate) fn keyless(group: GroupId) -> Self {
-        Self { key: None, group, secret: 0 }
-    }
-}
 
 /// Why a caller is not let in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,9 +35,37 @@ impl Denied {
     }
 }
 
-/// When each key was last noted as used, seconds since the Unix epoch.
+/// What is counted for each key; callers without one count as one app.
 #[derive(Debug, Default)]
-pub(crate) struct Used(RwLock<HashMap<KeyId, AtomicI64>>);
+pub(crate) struct Apps(RwLock<HashMap<Option<KeyId>, Arc<App>>>);
+
+#[derive(Debug, Default)]
+struct App {
+    /// When it was last noted as used, seconds since the Unix epoch.
+    noted: AtomicI64,
+    /// Calls under way.
+    running: AtomicUsize,
+}
+
+/// The right to run one call, until dropped.
+#[derive(Debug)]
+pub struct Seat(Arc<App>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Apps {
+    fn of(&self, key: Option<KeyId>) -> Arc<App> {
+        if let Some(app) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return app.clone();
+        }
+        let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        apps.entry(key).or_default().clone()
+    }
+}
 
 impl Gateway {
     /// Finds the caller by the secret it sent. The secret is hashed before it is looked up,
@@ -101,22 +103,19 @@ impl Gateway {
     fn note_use(&self, caller: Caller) {
         let Some(key) = caller.key else { return };
         let now = jiff::Timestamp::now().as_second();
-        let due = |last: &AtomicI64| {
-            let before = last.load(Ordering::Relaxed);
-            now - before >= NOTE_EVERY
-                && last.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        };
-        let noted = self.used.0.read().unwrap_or_else(PoisonError::into_inner);
-        let note = match noted.get(&key) {
-            Some(last) => due(last),
-            None => {
-                drop(noted);
-                let mut noted = self.used.0.write().unwrap_or_else(PoisonError::into_inner);
-                due(noted.entry(key).or_default())
-            }
-        };
-        if note {
+        let app = self.apps.of(caller.key);
+        let before = app.noted.load(Ordering::Relaxed);
+        let swap = || app.noted.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed);
+        if now - before >= NOTE_EVERY && swap().is_ok() {
             self.store.behind(Behind::KeyUsed { key, at: now });
         }
+    }
+
+    /// The right to run one more call; `None` when as many are running as may (P6).
+    pub fn seat(&self, caller: &Caller) -> Option<Seat> {
+        let seat = Seat(self.apps.of(caller.key));
+        // Counted first; a seat that is one too many gives it back as it is dropped.
+        let before = seat.0.running.fetch_add(1, Ordering::Relaxed);
+        (before < self.options.calls_per_key).then_some(seat)
     }
 }

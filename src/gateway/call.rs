@@ -5,19 +5,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use catalog::{Server, Tool};
+use catalog::{Caller, Server, Tool};
+use conversation::{Cancellable, Kept};
 use metrics::Phase;
 use protocol::json::{self, Members};
 use protocol::meta::{self, RequestMeta};
-use protocol::{Era, bridge, codes, message, param};
+use protocol::{Era, bridge, codes, message};
 use store::{Behind, Outcome};
-use upstream::{
-    Answer, CLIENT_INFO, Call, Event, Failure, Notice, Owner, Recipe, Request, State, Wants,
-};
+use upstream::{Answer, Call, Event, Failure, Notice, Owner, Recipe, State};
 
-use crate::access::Caller;
-use crate::conversation::Cancellable;
+use crate::access::Seat;
 use crate::core::Gateway;
+use crate::recipe::ToolCall;
 use crate::words;
 
 /// A call as a client asked for it.
@@ -67,6 +66,19 @@ pub enum Reply {
     Error(String),
 }
 
+impl Reply {
+    /// The whole JSON-RPC message; `id` is raw.
+    pub fn message(&self, id: &str) -> Vec<u8> {
+        match self {
+            Self::Result(raw) => {
+                let [head, tail] = message::around_result(id);
+                [head.as_bytes(), raw, tail.as_bytes()].concat()
+            }
+            Self::Error(error) => message::failure(Some(id), error).into_bytes(),
+        }
+    }
+}
+
 /// What comes next of a running call.
 #[derive(Debug)]
 pub enum Step {
@@ -90,42 +102,12 @@ pub struct Running {
     /// When the request had gone out, after `started`.
     sent_after: Duration,
     booked: bool,
+    _seat: Seat,
 }
 
 impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Running").field("tool", &self.found.exposed).finish_non_exhaustive()
-    }
-}
-
-/// How the call is made for a server of either era.
-struct ToolCall {
-    tool: Arc<Tool>,
-    call: bridge::Call,
-    /// Raw arguments, for a tool that wants some of them in headers.
-    arguments: Option<String>,
-    log_level: Option<String>,
-    wants_progress: bool,
-}
-
-impl Recipe for ToolCall {
-    fn make(&self, wants: &Wants) -> Request {
-        let hop = bridge::Hop {
-            progress_token: self.wants_progress.then_some(wants.token.as_str()),
-            log_level: self.log_level.as_deref(),
-            client_info: CLIENT_INFO,
-        };
-        let headers = match wants.era {
-            Era::Modern => param::build(&self.tool.header_params, self.arguments.as_deref()),
-            Era::Legacy => Vec::new(),
-        };
-        Request {
-            method: "tools/call",
-            params: self.call.params(&hop, wants.era),
-            name: Some(self.tool.name.clone()),
-            headers,
-            repeatable: self.tool.repeatable(),
-        }
     }
 }
 
@@ -147,7 +129,7 @@ impl Gateway {
     ///
     /// # Errors
     /// The answer for the client: server down, not sent.
-    pub async fn call(self: &Arc<Self>, asked: &Asked<'_>) -> Result<Running, Reply> {
+    pub async fn call(self: &Arc<Self>, asked: &Asked<'_>, seat: Seat) -> Result<Running, Reply> {
         let found = &asked.found;
         let mut running = Running {
             gateway: self.clone(),
@@ -160,6 +142,7 @@ impl Gateway {
             started: Instant::now(),
             sent_after: Duration::ZERO,
             booked: false,
+            _seat: seat,
         };
         let recipe = ToolCall {
             tool: found.tool.clone(),
@@ -223,8 +206,9 @@ impl Running {
 
     /// Lets the call run on without anybody waiting for its result, as a legacy client that
     /// lost its connection expects (F35). It still ends when `cancellable` is cancelled: by
-    /// the client, with its session, or with its key.
-    pub fn run_on(mut self, cancellable: Option<Cancellable>) {
+    /// the client, with its session, or with its key. What comes of it is put into `kept`,
+    /// where the client may ask for it.
+    pub fn run_on(mut self, cancellable: Option<Cancellable>, kept: Option<(Arc<Kept>, String)>) {
         tokio::spawn(async move {
             let cancelled = async {
                 match &cancellable {
@@ -232,11 +216,28 @@ impl Running {
                     None => std::future::pending().await,
                 }
             };
-            let ended = async { while let Step::Notice(_) = self.next().await {} };
+            let ended = async {
+                loop {
+                    let (text, last) = match (self.next().await, &kept) {
+                        (Step::Notice(notice), _) => (notice.into_bytes(), false),
+                        (Step::Done(reply), Some((_, id))) => (reply.message(id), true),
+                        (Step::Done(_), None) => return,
+                    };
+                    if let Some((kept, _)) = &kept {
+                        kept.push(text.into());
+                    }
+                    if last {
+                        return;
+                    }
+                }
+            };
             let cancelled = tokio::select! {
                 () = ended => false,
                 () = cancelled => true,
             };
+            if let Some((kept, _)) = &kept {
+                kept.end();
+            }
             if cancelled {
                 self.cancel();
             }
@@ -253,7 +254,7 @@ impl Running {
         if upstream.is_new() {
             Box::pin(upstream.settled()).await;
         }
-        if upstream.state() != State::Connected {
+        if !matches!(upstream.state(), State::Connected | State::Silent) {
             return Err(words::down(name, &upstream.status()));
         }
         let owner = match self.caller.key {
@@ -290,7 +291,7 @@ impl Running {
         };
         let text = words::failed(tool, &server.name, failure);
         let reply = self.end(outcome, &words::error_result(&text));
-        if let (Failure::Timeout(_), Some(call)) = (failure, self.call.take()) {
+        if let (Failure::Timeout(_) | Failure::Closed, Some(call)) = (failure, self.call.take()) {
             call.cancel();
         }
         reply

@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use catalog::{Catalog, Known, Lookup, Secret, ServerId, View};
+use catalog::{Caller, Catalog, Known, Lookup, Secret, ServerId, View};
+use conversation::Conversations;
 use protocol::json;
 use store::Store;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use upstream::{Owner, Upstreams};
 
-use crate::access::{Caller, Used};
-use crate::conversation::Conversations;
+use crate::access::Apps;
+use crate::keeper;
 use crate::manage::Writes;
-use crate::{keeper, seal};
 use metrics::Metrics;
 
 /// Settings that requests meet.
@@ -36,6 +36,10 @@ pub struct Options {
     pub allowed_origins: Option<Vec<String>>,
     /// Sessions on servers close after this long without a call.
     pub session_idle: Duration,
+    /// Calls of one key that may run at a time.
+    pub calls_per_key: usize,
+    /// Sessions of one key that stay in memory.
+    pub sessions_per_key: usize,
     /// The manager's version.
     pub version: &'static str,
 }
@@ -45,8 +49,9 @@ pub struct Gateway {
     pub(crate) store: Store,
     pub(crate) upstreams: Upstreams,
     pub(crate) writes: Writes,
-    pub(crate) conversations: Conversations,
-    pub(crate) used: Used,
+    /// Legacy clients' sessions.
+    pub conversations: Conversations,
+    pub(crate) apps: Apps,
     /// What each server last said, disabled ones too.
     pub(crate) known: Mutex<HashMap<ServerId, Known>>,
     /// Figures for Prometheus.
@@ -113,14 +118,14 @@ impl Gateway {
         options: Options,
         upstreams: Upstreams,
     ) -> Result<Arc<Self>, StartError> {
-        let sealer = seal::Sealer::new(&store.sealing_key().await?);
+        let conversations = Conversations::new(&store.sealing_key().await?);
         let known = store.known().await?.into_iter().collect();
         let gateway = Arc::new(Self {
             store,
             upstreams,
             writes: Writes::default(),
-            conversations: Conversations::new(sealer),
-            used: Used::default(),
+            conversations,
+            apps: Apps::default(),
             known: Mutex::new(known),
             metrics: Arc::new(Metrics::new(options.version)),
             server_info: format!(

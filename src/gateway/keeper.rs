@@ -53,7 +53,7 @@ pub(crate) async fn sweep(gateway: Arc<Gateway>) {
     let mut tick = tokio::time::interval(SWEEP);
     loop {
         tick.tick().await;
-        gateway.sweep_conversations();
+        gateway.conversations.sweep(gateway.options.sessions_per_key);
     }
 }
 

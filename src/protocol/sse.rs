@@ -51,6 +51,15 @@ impl Reader {
         }
     }
 
+    /// Forgets what was read of an unfinished event: the stream goes on over another
+    /// connection, after the last id.
+    pub fn restart(&mut self) {
+        self.line.clear();
+        self.data.clear();
+        self.kind.clear();
+        (self.has_data, self.after_cr, self.started) = (false, false, false);
+    }
+
     /// Takes the next bytes and hands over each event that they complete.
     ///
     /// # Errors
@@ -129,6 +138,18 @@ impl Reader {
 
 /// Keeps a stream alive without meaning anything (HTTP-15).
 pub const COMMENT: &[u8] = b": keep-alive\n\n";
+
+/// Appends the event that only gives a client an id to go on from, and a time after which to
+/// ask (F31, F32).
+pub fn write_priming(id: &str, retry_ms: u32, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("id: {id}\nretry: {retry_ms}\ndata: \n\n").as_bytes());
+}
+
+/// Appends one message as an event that can be resumed after. Otherwise as [`write_event`].
+pub fn write_event_with_id(id: &str, json: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("id: {id}\n").as_bytes());
+    write_event(json, out);
+}
 
 /// Appends one message as an event. Line ends inside the JSON stand between tokens, and
 /// become further `data` lines.

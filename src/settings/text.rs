@@ -147,6 +147,16 @@ impl FromText for Size {
     }
 }
 
+/// How many of something.
+struct Count(usize);
+
+impl FromText for Count {
+    const EXPECTED: &'static str = "a whole number from 1 to 1000000";
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok().filter(|count| (1..=1_000_000).contains(count)).map(Self)
+    }
+}
+
 /// A time, within what a setting may be.
 struct Time(Duration);
 
@@ -179,6 +189,10 @@ pub(super) fn value<'de, D: Deserializer<'de>, T: FromText>(
 
 pub(super) fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     value::<D, Size>(deserializer).map(|size| size.0)
+}
+
+pub(super) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    value::<D, Count>(deserializer).map(|count| count.0)
 }
 
 pub(super) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {

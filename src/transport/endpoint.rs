@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use bytes::Bytes;
 use catalog::{Server, Transport};
 use http::header::{HeaderName, HeaderValue};
-use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::v1::client::HttpSession;
+use pingora_core::protocols::{Stream, TcpKeepalive};
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::utils::tls::WrappedX509;
 use rustls_pki_types::CertificateDer;
@@ -18,6 +19,16 @@ use crate::context::Context;
 use crate::failure::{Failure, expand};
 use crate::head::Head;
 use crate::pool::Pool;
+
+/// A host that vanished is noticed by the system within some ten seconds, also while a call
+/// waits and nothing is sent.
+const KEEPALIVE: TcpKeepalive = TcpKeepalive {
+    idle: Duration::from_secs(5),
+    interval: Duration::from_secs(2),
+    count: 3,
+    #[cfg(target_os = "linux")]
+    user_timeout: Duration::ZERO,
+};
 
 /// One server's address and standing headers, resolved once per connection of its link.
 pub(crate) struct Endpoint {
@@ -30,6 +41,9 @@ pub(crate) struct Endpoint {
     /// The address that last worked.
     peer: ArcSwapOption<HttpPeer>,
     base: Head,
+    /// Where the configured URL's path was redirected to.
+    learnt: ArcSwapOption<String>,
+    url: url::Url,
     pool: Arc<Pool>,
 }
 
@@ -51,6 +65,15 @@ impl Fresh {
     pub(crate) fn sent(self) -> Connection {
         let Self { stream, reused } = self;
         Connection { http: HttpSession::new(stream), reused }
+    }
+}
+
+impl Connection {
+    /// Gives it back for the next request, if its answer was read to the end.
+    pub(crate) async fn give_back(mut self, endpoint: &Endpoint) {
+        if self.http.is_body_done() {
+            endpoint.release(self).await;
+        }
     }
 }
 
@@ -81,12 +104,30 @@ impl Endpoint {
         let ca = ca_file.as_deref().map(read_ca).transpose()?;
         let connect_timeout = server.timeout;
         let (context, pool) = (context.clone(), Arc::default());
-        Ok(Self { context, host, port, tls, ca, connect_timeout, peer: None.into(), base, pool })
+        let (peer, learnt) = (None.into(), None.into());
+        Ok(Self {
+            context,
+            host,
+            port,
+            tls,
+            ca,
+            connect_timeout,
+            peer,
+            base,
+            learnt,
+            url: parsed,
+            pool,
+        })
     }
 
     /// The standing head of every request.
     pub(crate) fn head(&self) -> Head {
         self.base.clone()
+    }
+
+    /// Closes the connections that lie idle.
+    pub(crate) fn forget_idle(&self) {
+        self.pool.clear();
     }
 
     /// A pooled or new connection.
@@ -124,12 +165,45 @@ impl Endpoint {
     }
 
     /// Gives a connection back whose answer was read to its end.
-    pub(crate) async fn release(&self, connection: Connection) {
+    async fn release(&self, connection: Connection) {
         let Connection { mut http, .. } = connection;
         http.respect_keepalive();
         if let Some(stream) = http.reuse().await {
             self.pool.give(stream);
         }
+    }
+
+    /// The request, to the place where the server wants it by now.
+    pub(crate) fn aimed(&self, request: &Bytes) -> Bytes {
+        let Some(path) = self.learnt.load_full() else { return request.clone() };
+        let mut parts = request.splitn(3, |byte| *byte == b' ');
+        let (Some(method), Some(_), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
+            return request.clone();
+        };
+        [method, path.as_bytes(), rest].join(&b' ').into()
+    }
+
+    /// Notes where the server redirects to.
+    ///
+    /// # Errors
+    /// For another origin: credentials go to the configured one only (P26).
+    pub(crate) fn redirected(&self, location: &str) -> Result<(), Failure> {
+        let base = match &*self.learnt.load() {
+            Some(path) => self.url.join(path),
+            None => Ok(self.url.clone()),
+        };
+        let to = base.and_then(|base| base.join(location)).map_err(|error| {
+            Failure::Settings(format!("the server redirects to what is no address: {error}"))
+        })?;
+        if to.origin() != self.url.origin() {
+            let origin = to.origin().ascii_serialization();
+            return Err(Failure::Settings(format!(
+                "the server redirects to another origin, {origin}; set `url` to where it is now"
+            )));
+        }
+        let query = to.query().map_or_else(String::new, |query| format!("?{query}"));
+        self.learnt.store(Some(Arc::new(format!("{}{query}", to.path()))));
+        Ok(())
     }
 
     async fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
@@ -152,6 +226,7 @@ impl Endpoint {
         peer.options.ca = self.ca.clone();
         peer.options.connection_timeout = Some(self.connect_timeout);
         peer.options.total_connection_timeout = Some(self.connect_timeout);
+        peer.options.tcp_keepalive = Some(KEEPALIVE);
         peer
     }
 }

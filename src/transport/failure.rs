@@ -15,6 +15,9 @@ pub enum Failure {
     /// Settings cannot be used as they are.
     #[error("{0}")]
     Settings(String),
+    /// As many local processes of the server are running as may; the request was not sent.
+    #[error("{0} local processes of the server are running already, as many as may")]
+    Full(usize),
     /// The server refuses our credentials; the request was not run.
     #[error("the server refused the credentials with HTTP {0}; check its headers")]
     Auth(u16),
@@ -59,6 +62,9 @@ impl Failure {
                 | Self::Settings(_)
                 | Self::Auth(_)
                 | Self::SessionLost
+                | Self::Full(_)
+                // Too many requests, or not here: said before anything is run.
+                | Self::Status(429 | 300..400)
         )
     }
 
@@ -72,6 +78,7 @@ impl Failure {
         match self {
             Self::Unreachable(_) => "it cannot be reached".into(),
             Self::MissingEnv(_) | Self::Settings(_) => "its settings are incomplete".into(),
+            Self::Full(_) => "too many apps are using it".into(),
             Self::Auth(_) => "it refuses the manager's credentials".into(),
             Self::SessionLost => "it keeps forgetting the session".into(),
             Self::Closed => "its session was closed".into(),

@@ -1,98 +1,55 @@
-//! Streamable HTTP towards a server: one POST or GET, its answer as JSON or as events.
+//! A request over streamable HTTP in flight: its answer as JSON or as events.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::FutureExt as _;
-use http::header::CONTENT_TYPE;
 use protocol::{Era, Message, sse};
-use tokio::io::AsyncWriteExt as _;
 
-use crate::endpoint::{Connection, Endpoint};
+use crate::endpoint::Connection;
 use crate::exchange::{Answer, Event, Notice};
 use crate::failure::Failure;
 use crate::http_link::HttpLink;
-
-/// Longest answer, JSON body or single event.
-pub(crate) const MAX_ANSWER: usize = 64 << 20;
+use crate::session::Repeat;
+use crate::wire::{self, Answering, MAX_ANSWER};
 
 /// How long a server may hold a stream open after its answer before it is cut (UPS-08).
 const GRACE: Duration = Duration::from_secs(1);
+
+/// Wait before a broken stream is asked for again, unless the server said another (U7).
+const RESUME: Duration = Duration::from_secs(1);
+
+/// The longest wait that a server may ask for.
+const RESUME_MOST: Duration = Duration::from_secs(30);
+
+/// A stream that breaks this many times without a word in between is given up.
+const RESUMES: u8 = 5;
 
 /// A request on the wire and what has come back so far.
 pub(crate) struct HttpExchange {
     link: Arc<HttpLink>,
     id: String,
-    connection: Option<Connection>,
+    request: Bytes,
+    repeat: Repeat,
     state: State,
-    /// What to send once more when a pooled connection turns out to be dead; only for
-    /// requests that may run twice.
-    again: Option<Bytes>,
-    repeatable: bool,
 }
 
 enum State {
     /// The request is out, nothing has come back.
-    Sent,
+    Sent(Connection),
     /// An event stream is open.
-    Events {
-        reader: sse::Reader,
-        ready: VecDeque<Bytes>,
-    },
+    Events(Box<Events>),
     Done,
 }
 
-/// The parts of an HTTP answer that decide how to read it.
-struct Head {
-    status: u16,
-    /// Whether it is an event stream.
-    events: bool,
-}
-
-/// Sends a whole request. A pooled connection that does not take all of it is replaced: what
-/// did not arrive whole cannot have been run.
-///
-/// # Errors
-/// When no connection can be had, or it breaks while the request goes out.
-pub(crate) async fn send(endpoint: &Endpoint, request: Bytes) -> Result<Connection, Failure> {
-    loop {
-        let mut fresh = endpoint.connect().await?;
-        let written = async {
-            fresh.stream.write_all(&request).await?;
-            fresh.stream.flush().await
-        };
-        match written.await {
-            Ok(()) => return Ok(fresh.sent()),
-            Err(_) if fresh.reused => {}
-            Err(error) => return Err(Failure::Lost(error.to_string())),
-        }
-    }
-}
-
-/// Reads a small answer whole and gives the connection back: status, session id, body.
-///
-/// # Errors
-/// When the answer does not come or is longer than [`MAX_ANSWER`].
-pub(crate) async fn small(
-    endpoint: &Endpoint,
-    mut connection: Connection,
-) -> Result<(u16, Option<http::HeaderValue>, Bytes), Failure> {
-    let head = read_head(&mut connection).await?;
-    let session = connection
-        .http
-        .resp_header()
-        .and_then(|header| header.headers.get(protocol::headers::SESSION_ID).cloned());
-    let body = if head.events {
-        first_event(&mut connection).await?
-    } else {
-        read_body(&mut connection).await?
-    };
-    if connection.http.is_body_done() {
-        endpoint.release(connection).await;
-    }
-    Ok((head.status, session, body))
+struct Events {
+    answering: Answering,
+    reader: sse::Reader,
+    ready: VecDeque<Bytes>,
+    /// How often it broke since the last event.
+    broken: u8,
 }
 
 impl HttpExchange {
@@ -104,29 +61,30 @@ impl HttpExchange {
         link: Arc<HttpLink>,
         id: String,
         request: Bytes,
-        repeatable: bool,
+        repeat: Repeat,
     ) -> Result<Self, Failure> {
-        let connection = send(&link.endpoint, request.clone()).await?;
-        let again = (repeatable && connection.reused).then_some(request);
-        Ok(Self { link, id, connection: Some(connection), state: State::Sent, again, repeatable })
+        let connection = wire::send(&link.endpoint, &link.endpoint.aimed(&request)).await?;
+        Ok(Self { link, id, request, repeat, state: State::Sent(connection) })
     }
 
+    /// What was read stays read when this is dropped half-way; call it again to go on.
     pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
         loop {
             match &mut self.state {
                 State::Done => return Err(Failure::Closed),
-                State::Sent => {
+                State::Sent(_) => {
                     if let Some(answer) = self.open().await? {
                         return Ok(Event::Answer(answer));
                     }
                 }
-                State::Events { ready, .. } => {
-                    if let Some(data) = ready.pop_front() {
+                State::Events(events) => {
+                    if let Some(data) = events.ready.pop_front() {
                         if let Some(event) = self.message(data).await? {
                             return Ok(event);
                         }
-                    } else {
-                        self.read_events().await?;
+                    } else if let Err(failure) = events.read().await {
+                        // Boxed: rare, and large.
+                        Box::pin(self.resume(failure)).await?;
                     }
                 }
             }
@@ -141,31 +99,37 @@ impl HttpExchange {
             self.link.reply(note);
         }
         // The stream closes with the connection; for the modern era that is the notice.
-        self.connection.take();
+        self.state = State::Done;
     }
 
     /// Reads the head of the answer, and the answer itself unless a stream begins.
     async fn open(&mut self) -> Result<Option<Answer>, Failure> {
-        let head = match read_head(self.connection()?).await {
-            Err(Failure::Lost(_)) if self.again.is_some() => {
-                let request = self.again.take().expect("just looked");
-                self.connection = Some(Box::pin(send(&self.link.endpoint, request)).await?);
-                read_head(self.connection()?).await?
+        let State::Sent(connection) = &mut self.state else { return Ok(None) };
+        let endpoint = self.link.endpoint.clone();
+        let head = match wire::head(&endpoint, &self.request, connection).await {
+            // A pooled connection may turn out to be dead; only what may run twice is sent
+            // again, since nobody knows how much of it arrived.
+            Err(Failure::Lost(_)) if connection.reused && self.repeat != Repeat::Never => {
+                let request = endpoint.aimed(&self.request);
+                *connection = Box::pin(wire::send(&endpoint, &request)).await?;
+                wire::head(&endpoint, &self.request, connection).await?
             }
             head => head?,
         };
-        self.again = None;
-        if head.events && (200..300).contains(&head.status) {
+        let State::Sent(connection) = std::mem::replace(&mut self.state, State::Done) else {
+            return Ok(None);
+        };
+        let mut answering = Answering::new(connection, head);
+        let status = answering.status();
+        if answering.is_events().await? && (200..300).contains(&status) {
             let reader = sse::Reader::new(MAX_ANSWER);
-            self.state = State::Events { reader, ready: VecDeque::new() };
+            let events = Events { answering, reader, ready: VecDeque::new(), broken: 0 };
+            self.state = State::Events(Box::new(events));
             return Ok(None);
         }
-        let body = read_body(self.connection()?).await?;
-        self.state = State::Done;
-        if let Some(connection) = self.connection.take() {
-            self.link.endpoint.release(connection).await;
-        }
-        self.judge(head.status, body).map(Some)
+        let body = answering.body().await?;
+        answering.release(&endpoint).await;
+        self.judge(status, body).map(Some)
     }
 
     /// What an answer that is no stream means.
@@ -176,12 +140,15 @@ impl HttpExchange {
                     .is_ok_and(|members| members.get("jsonrpc").is_some())
         };
         let names_session = || String::from_utf8_lossy(&body).to_lowercase().contains("session");
+        let read_only = self.repeat == Repeat::ReadOnly;
         match status {
             401 | 403 => Err(Failure::Auth(status)),
-            404 if self.link.has_session && (self.repeatable || looks_like_rpc()) => {
+            // The server's own 404 proves that nothing was run; a middle box proves nothing,
+            // so then only what changes nothing is sent again (P28).
+            404 if self.link.has_session && (read_only || looks_like_rpc()) => {
                 Err(Failure::SessionLost)
             }
-            400 | 503 if self.link.has_session && self.repeatable && names_session() => {
+            400 | 503 if self.link.has_session && read_only && names_session() => {
                 Err(Failure::SessionLost)
             }
             200..300 => Answer::read(body, &self.id)?
@@ -193,16 +160,35 @@ impl HttpExchange {
         }
     }
 
-    async fn read_events(&mut self) -> Result<(), Failure> {
-        let chunk = self.connection()?.http.read_body_bytes().await.map_err(lost)?;
-        let State::Events { reader, ready } = &mut self.state else { return Ok(()) };
-        match chunk {
-            Some(chunk) => reader
-                .push(&chunk, |event| ready.push_back(Bytes::from(event.data)))
-                .map_err(|error| Failure::TooLarge(error.0)),
-            None => {
-                self.state = State::Done;
-                Err(Failure::Lost("the stream ended".into()))
+    /// Asks for the rest of a stream that broke off after an event that can be gone on from
+    /// (U7). The call itself is not sent again.
+    async fn resume(&mut self, failure: Failure) -> Result<(), Failure> {
+        let State::Events(events) = &mut self.state else { return Err(failure) };
+        loop {
+            let Some(last) = events.reader.last_id.clone() else { return Err(failure) };
+            if self.link.era == Era::Modern || events.broken >= RESUMES {
+                return Err(failure);
+            }
+            events.broken += 1;
+            let asked = events.reader.retry_ms.map(Duration::from_millis);
+            tokio::time::sleep(asked.unwrap_or(RESUME).min(RESUME_MOST)).await;
+            let endpoint = &self.link.endpoint;
+            let request = self.link.get(Some(&last));
+            let answered = async {
+                let mut connection = wire::send(endpoint, &endpoint.aimed(&request)).await?;
+                let head = wire::head(endpoint, &request, &mut connection).await?;
+                let mut answering = Answering::new(connection, head);
+                Ok::<_, Failure>((answering.is_events().await?, answering))
+            };
+            match answered.await {
+                Ok((true, answering)) if answering.status() == 200 => {
+                    events.reader.restart();
+                    events.answering = answering;
+                    return Ok(());
+                }
+                Ok(_) => return Err(failure),
+                Err(Failure::Lost(_) | Failure::Unreachable(_)) => {}
+                Err(other) => return Err(other),
             }
         }
     }
@@ -236,92 +222,37 @@ impl HttpExchange {
     /// Gives the connection back when the stream has ended with the answer, as it should;
     /// otherwise lets it end within a grace, off the path of the call.
     async fn finish(&mut self) {
-        self.state = State::Done;
-        let Some(mut connection) = self.connection.take() else { return };
-        match connection.http.read_body_bytes().now_or_never() {
-            Some(Ok(None)) => self.link.endpoint.release(connection).await,
+        let State::Events(events) = std::mem::replace(&mut self.state, State::Done) else { return };
+        let mut answering = events.answering;
+        let endpoint = self.link.endpoint.clone();
+        match answering.chunk().now_or_never() {
+            Some(Ok(None)) => answering.release(&endpoint).await,
             Some(Err(_)) => {}
             _ => {
-                let endpoint = self.link.endpoint.clone();
                 tokio::spawn(async move {
-                    let rest = async {
-                        while let Ok(Some(_)) = connection.http.read_body_bytes().await {}
-                    };
+                    let rest = async { while let Ok(Some(_)) = answering.chunk().await {} };
                     if tokio::time::timeout(GRACE, rest).await.is_ok() {
-                        endpoint.release(connection).await;
+                        answering.release(&endpoint).await;
                     }
                 });
             }
         }
     }
-
-    fn connection(&mut self) -> Result<&mut Connection, Failure> {
-        self.connection.as_mut().ok_or(Failure::Closed)
-    }
 }
 
-async fn read_head(connection: &mut Connection) -> Result<Head, Failure> {
-    loop {
-        connection.http.read_response().await.map_err(lost)?;
-        let Some(header) = connection.http.resp_header() else {
-            return Err(Failure::Lost("no answer".into()));
-        };
-        let status = header.status.as_u16();
-        if (100..200).contains(&status) {
-            continue;
+impl Events {
+    /// Reads until there is at least one event, or the stream ends.
+    async fn read(&mut self) -> Result<(), Failure> {
+        while self.ready.is_empty() {
+            let Some(chunk) = self.answering.chunk().await? else {
+                return Err(Failure::Lost("the stream ended".into()));
+            };
+            let ready = &mut self.ready;
+            self.reader
+                .push(&chunk, |event| ready.push_back(Bytes::from(event.data)))
+                .map_err(|error| Failure::TooLarge(error.0))?;
         }
-        let kind = header.headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
-        return Ok(Head { status, events: is_events(kind) });
+        self.broken = 0;
+        Ok(())
     }
-}
-
-/// The media type alone counts, whatever its case and parameters (UPS-14).
-fn is_events(kind: &[u8]) -> bool {
-    let media = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    media.eq_ignore_ascii_case(b"text/event-stream")
-}
-
-async fn read_body(connection: &mut Connection) -> Result<Bytes, Failure> {
-    let Some(first) = connection.http.read_body_bytes().await.map_err(lost)? else {
-        return Ok(Bytes::new());
-    };
-    let Some(second) = connection.http.read_body_bytes().await.map_err(lost)? else {
-        return Ok(first);
-    };
-    let mut whole = BytesMut::from(first);
-    whole.extend_from_slice(&second);
-    while let Some(chunk) = connection.http.read_body_bytes().await.map_err(lost)? {
-        whole.extend_from_slice(&chunk);
-        if whole.len() > MAX_ANSWER {
-            return Err(Failure::TooLarge(MAX_ANSWER));
-        }
-    }
-    Ok(whole.freeze())
-}
-
-/// The first response among the events of a stream, as `initialize` may answer.
-async fn first_event(connection: &mut Connection) -> Result<Bytes, Failure> {
-    let mut reader = sse::Reader::new(MAX_ANSWER);
-    let mut found = None;
-    while found.is_none() {
-        let Some(chunk) = connection.http.read_body_bytes().await.map_err(lost)? else {
-            return Err(Failure::Lost("the stream ended".into()));
-        };
-        let each = |event: sse::Event| {
-            let data = Bytes::from(event.data);
-            let text = std::str::from_utf8(&data).unwrap_or_default();
-            if found.is_none() && matches!(Message::parse(text), Ok(Message::Response { .. })) {
-                found = Some(data);
-            }
-        };
-        reader.push(&chunk, each).map_err(|error| Failure::TooLarge(error.0))?;
-    }
-    // Usually the stream ends with it; then the connection can be used again.
-    let _ = connection.http.read_body_bytes().now_or_never();
-    Ok(found.unwrap_or_default())
-}
-
-/// Takes what pingora's results hold, so that it fits `map_err`.
-fn lost(error: impl AsRef<pingora_core::Error>) -> Failure {
-    Failure::Lost(error.as_ref().root_cause().to_string())
 }

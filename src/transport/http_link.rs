@@ -14,8 +14,8 @@ use crate::endpoint::Endpoint;
 use crate::exchange::Answer;
 use crate::failure::Failure;
 use crate::head::Head;
-use crate::http as wire;
-use crate::session::{self, Request};
+use crate::session::{self, Repeat, Request};
+use crate::wire;
 
 /// The standing part of every request of one HTTP session.
 pub(crate) struct HttpLink {
@@ -29,6 +29,8 @@ pub(crate) struct HttpLink {
 
 /// Messages under way beside calls; a server that asks for more is not answered.
 const BESIDE: usize = 16;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 const VERSION: HeaderName = HeaderName::from_static(headers::PROTOCOL_VERSION);
 
@@ -59,9 +61,11 @@ impl HttpLink {
         self.head.request(&Method::POST, &more, &body)
     }
 
-    /// A GET that opens the session's stream.
-    pub(crate) fn get(&self) -> Bytes {
-        self.head.request(&Method::GET, &[], "")
+    /// A GET that opens the session's stream, or the rest of one that broke after an event.
+    pub(crate) fn get(&self, last_event: Option<&str>) -> Bytes {
+        let last = last_event.and_then(|id| HeaderValue::from_str(id).ok());
+        let more: Vec<_> = last.map(|id| (LAST_EVENT_ID, id)).into_iter().collect();
+        self.head.request(&Method::GET, &more, "")
     }
 
     /// Sends a message beside a call and does not wait: the server may need it before it
@@ -78,10 +82,7 @@ impl HttpLink {
     /// Sends something whose answer does not matter, and waits for it a little.
     async fn aside(&self, method: &Method, body: &str) {
         let request = self.head.request(method, &[], body);
-        let answered = async {
-            let connection = wire::send(&self.endpoint, request).await?;
-            wire::small(&self.endpoint, connection).await
-        };
+        let answered = wire::ask(&self.endpoint, &request);
         match tokio::time::timeout(ASIDE, answered).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => tracing::debug!(%error, "a message did not reach the server"),
@@ -130,13 +131,13 @@ async fn discover(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String), F
         params: session::modern(Members::default()),
         name: None,
         headers: Vec::new(),
-        repeatable: true,
+        repeat: Repeat::ReadOnly,
     };
     let id = session::next_id();
-    let connection = wire::send(endpoint, link.post(&id, &request)).await?;
+    let request = link.post(&id, &request);
     // A legacy server that holds a request which it does not know must not hold us for long.
     let probe = Duration::from_secs(5);
-    let (status, _, body) = tokio::time::timeout(probe, wire::small(endpoint, connection))
+    let (status, _, body) = tokio::time::timeout(probe, wire::ask(endpoint, &request))
         .await
         .map_err(|_| Failure::Timeout(probe))??;
     if matches!(status, 401 | 403) {
@@ -155,8 +156,8 @@ async fn initialize(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String),
     let id = session::next_id();
     let body = message::request(&id, "initialize", Some(&session::initialize_params()));
     let mut head = endpoint.head();
-    let connection = wire::send(endpoint, head.request(&Method::POST, &[], &body)).await?;
-    let (status, session, body) = wire::small(endpoint, connection).await?;
+    let (status, session, body) =
+        wire::ask(endpoint, &head.request(&Method::POST, &[], &body)).await?;
     if matches!(status, 401 | 403) {
         return Err(Failure::Auth(status));
     }

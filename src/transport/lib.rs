@@ -1,11 +1,12 @@
 //! One conversation with one server: bytes out, messages back.
 //!
 //! Reading order: [`Session`] (opened over either transport, of either era) → [`exchange`]
-//! (one request in flight: notices, then an answer) → [`http_link`], [`http`], [`endpoint`]
-//! and [`pool`] (streamable HTTP) or [`stdio`] (a process). Who keeps sessions, and for
+//! (one request in flight: notices, then an answer) → [`http_link`], [`http`], [`wire`],
+//! [`endpoint`] and [`pool`] (streamable HTTP) or [`stdio`] (a process). Who keeps sessions, and for
 //! whom, is the business of the crate `upstream`.
 
 mod context;
+mod decode;
 mod endpoint;
 mod exchange;
 mod failure;
@@ -15,8 +16,10 @@ mod http_link;
 mod pool;
 mod session;
 mod stdio;
+mod wire;
 
 pub use context::Context;
 pub use exchange::{Answer, Event, Exchange, Notice};
 pub use failure::Failure;
-pub use session::{CLIENT_INFO, Recipe, Request, Session, Wants, next_id};
+pub use session::{CLIENT_INFO, Recipe, Repeat, Request, Session, Wants, next_id};
+pub use stdio::Stderr;

@@ -74,6 +74,11 @@ impl Pool {
         }
     }
 
+    /// Drops all of them.
+    pub(crate) fn clear(&self) {
+        self.kept().idle.clear();
+    }
+
     /// Drops what is old or dead. `false` when nothing is left to sweep.
     fn sweep(&self, now: Instant) -> bool {
         let mut kept = self.kept();

@@ -14,7 +14,7 @@ use crate::exchange::{Answer, Exchange, Kind};
 use crate::failure::Failure;
 use crate::http::HttpExchange;
 use crate::http_link::{self, HttpLink};
-use crate::stdio::StdioLink;
+use crate::stdio::{Stderr, StdioLink};
 
 /// `clientInfo` of ours towards servers.
 pub const CLIENT_INFO: &str =
@@ -32,7 +32,18 @@ pub struct Request {
     /// `Mcp-Param-*` headers, complete.
     pub headers: Vec<(String, String)>,
     /// Whether it may run twice.
-    pub repeatable: bool,
+    pub repeat: Repeat,
+}
+
+/// Whether a request may be sent again when nobody knows whether it was run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// It has effects each time.
+    Never,
+    /// A second run changes nothing more.
+    Idempotent,
+    /// It changes nothing.
+    ReadOnly,
 }
 
 /// How to make a request, for whichever era the server turns out to be of; asked once more
@@ -73,7 +84,8 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Connects and agrees on an era. `known` is what an earlier connection found out.
+    /// Connects and agrees on an era. `known` is what an earlier connection found out; `stderr`
+    /// takes what a local process writes there.
     ///
     /// # Errors
     /// Why the server cannot be used now.
@@ -81,6 +93,7 @@ impl Session {
         server: &Server,
         context: &Arc<Context>,
         known: Option<Era>,
+        stderr: &Arc<Stderr>,
     ) -> Result<Self, Failure> {
         let known = match server.protocol {
             Pinned::Auto => known,
@@ -96,7 +109,8 @@ impl Session {
                         .map(|(link, era, hello)| (SessionKind::Http(link), era, hello))
                 }
                 Transport::Stdio { .. } => {
-                    let (link, era, hello) = StdioLink::open(server, context, known).await?;
+                    let (link, era, hello) =
+                        StdioLink::open(server, context, known, stderr).await?;
                     Ok((SessionKind::Stdio(link), era, hello))
                 }
             }
@@ -121,7 +135,8 @@ impl Session {
             Era::Modern => modern(params),
             Era::Legacy => params.to_text(),
         };
-        let request = Request { method, params, name: None, headers: Vec::new(), repeatable: true };
+        let request =
+            Request { method, params, name: None, headers: Vec::new(), repeat: Repeat::ReadOnly };
         let exchange = self.start(next_id(), request, within);
         let mut exchange = tokio::time::timeout(within, exchange)
             .await
@@ -151,12 +166,17 @@ impl Session {
                     params: subscribe(),
                     name: None,
                     headers: Vec::new(),
-                    repeatable: true,
+                    repeat: Repeat::ReadOnly,
                 };
                 return self.start(next_id(), request, FOR_EVER).await;
             }
             SessionKind::Http(link) => {
-                let exchange = HttpExchange::start(link.clone(), "null".into(), link.get(), true);
+                let exchange = HttpExchange::start(
+                    link.clone(),
+                    "null".into(),
+                    link.get(None),
+                    Repeat::ReadOnly,
+                );
                 Kind::Http(Box::new(exchange.await?))
             }
         };
@@ -171,11 +191,10 @@ impl Session {
         }
     }
 
-    /// The last lines of a process's standard error.
-    pub fn stderr(&self) -> Vec<String> {
-        match &self.kind {
-            SessionKind::Http(_) => Vec::new(),
-            SessionKind::Stdio(link) => link.stderr(),
+    /// Leaves connections that lie idle: they may be dead without anybody having said so.
+    pub fn reconnect(&self) {
+        if let SessionKind::Http(link) = &self.kind {
+            link.endpoint.forget_idle();
         }
     }
 
@@ -200,7 +219,7 @@ impl Session {
         let kind = match &self.kind {
             SessionKind::Http(link) => {
                 let whole = link.post(&id, &request);
-                let exchange = HttpExchange::start(link.clone(), id, whole, request.repeatable);
+                let exchange = HttpExchange::start(link.clone(), id, whole, request.repeat);
                 Kind::Http(Box::new(exchange.await?))
             }
             SessionKind::Stdio(link) => {

@@ -19,7 +19,8 @@ use crate::context::Context;
 use crate::exchange::{Answer, Event, Notice};
 use crate::failure::Failure;
 use crate::session;
-use child::{Child, Stderr};
+use child::Child;
+pub use child::Stderr;
 
 /// How long a silent server has for our modern probe before it is taken for a legacy one.
 const PROBE: Duration = Duration::from_secs(5);
@@ -35,7 +36,6 @@ pub(crate) struct StdioLink {
     name: String,
     input: mpsc::Sender<String>,
     pending: Mutex<Pending>,
-    stderr: Arc<Stderr>,
     /// Asks the process to end.
     stop: CancellationToken,
     /// Cancelled when the process has ended and nothing of it is left.
@@ -74,8 +74,9 @@ impl StdioLink {
         server: &Server,
         context: &Context,
         known: Option<Era>,
+        stderr: &Arc<Stderr>,
     ) -> Result<(Arc<Self>, Era, String), Failure> {
-        let link = Self::spawn(server, context)?;
+        let link = Self::spawn(server, context, stderr)?;
         let guard = link.stop.clone().drop_guard();
         if known != Some(Era::Legacy) {
             let within = match known {
@@ -93,7 +94,7 @@ impl StdioLink {
                 Err(Failure::Lost(_)) => {
                     drop(guard);
                     link.ended.cancelled().await;
-                    let link = Self::spawn(server, context)?;
+                    let link = Self::spawn(server, context, stderr)?;
                     let guard = link.stop.clone().drop_guard();
                     let hello = link.initialize().await?;
                     guard.disarm();
@@ -157,10 +158,6 @@ impl StdioLink {
         self.pending().closed
     }
 
-    pub(crate) fn stderr(&self) -> Vec<String> {
-        self.stderr.lines()
-    }
-
     /// Has the process end, without waiting.
     pub(crate) fn let_go(&self) {
         self.stop.cancel();
@@ -172,14 +169,17 @@ impl StdioLink {
         self.ended.cancelled().await;
     }
 
-    fn spawn(server: &Server, context: &Context) -> Result<Arc<Self>, Failure> {
-        let child = Child::spawn(server, context)?;
+    fn spawn(
+        server: &Server,
+        context: &Context,
+        stderr: &Arc<Stderr>,
+    ) -> Result<Arc<Self>, Failure> {
+        let child = Child::spawn(server, context, stderr)?;
         let (input, lines) = mpsc::channel(QUEUE);
         let link = Arc::new(Self {
             name: server.name.clone(),
             input,
             pending: Mutex::default(),
-            stderr: child.stderr.clone(),
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
         });

@@ -1,22 +1,45 @@
-//! A request in flight on an owner's session.
+//! A request in flight on an owner's session, and what is done when it goes wrong.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use protocol::Era;
-use transport::{Event, Exchange, Failure, Recipe};
+use protocol::json::Members;
+use tokio::time::Instant;
+use transport::{Event, Failure, Recipe, Repeat};
 
+use crate::link::Order;
 use crate::slot::Slot;
-use crate::upstream::{Owner, Upstream};
+use crate::upstream::{Begun, Owner, Upstream};
 
-/// A call in flight on a session, with the one retry that a forgotten session allows.
+/// How long a call may be silent before the link is asked whether the server lives; and
+/// again after each such time.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long a server may be away for certain before its calls are given up: one that stops in
+/// order answers what it has begun.
+const AWAY: Duration = Duration::from_millis(1500);
+
+/// Pause between attempts to send a call again.
+const AGAIN: Duration = Duration::from_millis(250);
+
+/// How often a call is sent again after its server was lost.
+const RERUNS: u8 = 3;
+
+/// A call in flight.
 pub struct Call {
-    pub(crate) upstream: Arc<Upstream>,
-    pub(crate) owner: Owner,
-    pub(crate) slot: Arc<Slot>,
-    pub(crate) recipe: Arc<dyn Recipe>,
-    pub(crate) exchange: Exchange,
-    pub(crate) era: Era,
-    pub(crate) retried: bool,
+    upstream: Arc<Upstream>,
+    owner: Owner,
+    recipe: Arc<dyn Recipe>,
+    begun: Begun,
+    /// A call that may run twice is waited for this long in all.
+    until: Instant,
+    /// Whether a forgotten session was opened anew for it.
+    renewed: bool,
+    reruns: u8,
+    /// Why it has to be sent again, as long as it has not been.
+    lost: Option<Failure>,
 }
 
 impl std::fmt::Debug for Call {
@@ -26,34 +49,59 @@ impl std::fmt::Debug for Call {
 }
 
 impl Call {
-    /// The era of the server that answers.
-    pub fn era(&self) -> Era {
-        self.era
+    pub(crate) fn new(
+        upstream: Arc<Upstream>,
+        owner: Owner,
+        recipe: Arc<dyn Recipe>,
+        begun: Begun,
+    ) -> Self {
+        let until = Instant::now() + upstream.settings().call_timeout;
+        Self { upstream, owner, recipe, begun, until, renewed: false, reruns: 0, lost: None }
     }
 
-    /// Waits for what comes next. Not cancel-safe: keep the future until it is done.
+    /// The era of the server that answers.
+    pub fn era(&self) -> Era {
+        self.begun.era
+    }
+
+    /// Waits for what comes next. Dropped half-way, it can be called again to go on.
     ///
     /// # Errors
-    /// How the call failed. A forgotten session is opened anew and the call sent again,
-    /// once, since it was not run (P28).
+    /// How the call failed. A forgotten session is opened anew and the call sent again, once,
+    /// since it was not run (P28). What may run twice is sent again when its server was lost
+    /// and is back (P25).
     pub async fn next(&mut self) -> Result<Event, Failure> {
         loop {
-            match self.exchange.next().await {
-                Err(Failure::SessionLost) if !self.retried => {
-                    self.retried = true;
-                    self.upstream.forget(self.owner, &self.slot);
-                    // Boxed: rare, and as large as the start of the call was.
+            // Boxed: rare, and as large as the start of the call was.
+            if self.lost.is_some() {
+                Box::pin(self.rerun()).await?;
+            }
+            let Begun { slot, exchange, .. } = &mut self.begun;
+            let event = tokio::select! {
+                biased;
+                event = exchange.next() => event,
+                () = slot.taken.cancelled() => return Err(Failure::Closed),
+                failure = watch_over(&self.upstream, slot) => Err(failure),
+            };
+            match event {
+                Err(Failure::SessionLost) if !self.renewed => {
+                    self.renewed = true;
+                    self.upstream.forget(self.owner, &self.begun.slot);
                     let again = self.upstream.begin(self.owner, &*self.recipe);
-                    let (slot, exchange, era) = Box::pin(again).await?;
-                    (self.slot, self.exchange, self.era) = (slot, exchange, era);
+                    self.begun = Box::pin(again).await?;
                 }
                 Err(failure) => {
                     // A broken connection does not end a session over HTTP; the server
                     // says so itself, by not knowing it.
-                    if matches!(failure, Failure::SessionLost) || !self.slot.is_usable() {
-                        self.upstream.forget(self.owner, &self.slot);
+                    if matches!(failure, Failure::SessionLost) || !self.begun.slot.is_usable() {
+                        self.upstream.forget(self.owner, &self.begun.slot);
                     }
-                    return Err(self.upstream.met(failure));
+                    let failure = self.upstream.met(failure);
+                    if !self.may_run_again(&failure) {
+                        return Err(failure);
+                    }
+                    self.reruns += 1;
+                    self.lost = Some(failure);
                 }
                 event => return event,
             }
@@ -62,6 +110,62 @@ impl Call {
 
     /// Tells the server that nobody waits any more.
     pub fn cancel(self) {
-        self.exchange.cancel();
+        self.begun.exchange.cancel();
     }
+
+    fn may_run_again(&self, failure: &Failure) -> bool {
+        self.begun.repeat != Repeat::Never
+            && self.reruns < RERUNS
+            && matches!(failure, Failure::Lost(_) | Failure::Unreachable(_))
+    }
+
+    /// Sends the call again as soon as its server can be reached, within the call's time.
+    async fn rerun(&mut self) -> Result<(), Failure> {
+        loop {
+            tokio::time::sleep(AGAIN).await;
+            match self.upstream.begin(self.owner, &*self.recipe).await {
+                Ok(begun) => {
+                    self.begun = begun;
+                    self.lost = None;
+                    self.renewed = false;
+                    return Ok(());
+                }
+                Err(Failure::Unreachable(_) | Failure::Lost(_) | Failure::SessionLost)
+                    if Instant::now() < self.until => {}
+                Err(failure) => return Err(self.lost.take().unwrap_or(failure)),
+            }
+        }
+    }
+}
+
+/// Ends when the server can certainly not answer any more although its connection is still
+/// open: it has been away for a while, or came back without knowing the session. A server
+/// that is merely silent is waited for: it may be busy with this very call.
+async fn watch_over(upstream: &Upstream, slot: &Slot) -> Failure {
+    // A local process ends with its pipes; there is nothing else to look at.
+    if upstream.is_local() {
+        return std::future::pending().await;
+    }
+    let mut forgot = upstream.forgot.load(Ordering::Relaxed);
+    loop {
+        tokio::time::sleep(LOOK).await;
+        upstream.orders.give(Order::Check);
+        if upstream.away_for().is_some_and(|away| away >= AWAY) {
+            return Failure::Lost("the server is gone".into());
+        }
+        let now = upstream.forgot.load(Ordering::Relaxed);
+        if std::mem::replace(&mut forgot, now) != now && forgotten(slot).await {
+            return Failure::Lost("the server was started anew".into());
+        }
+    }
+}
+
+/// Whether the server does not know the call's own session any more.
+async fn forgotten(slot: &Slot) -> bool {
+    let Ok(session) = slot.session().await else { return true };
+    if session.era == Era::Modern {
+        return false;
+    }
+    let ping = session.ask("ping", Members::default(), LOOK * 2).await;
+    matches!(ping, Err(Failure::SessionLost))
 }

@@ -16,7 +16,7 @@ mod upstreams;
 pub use call::Call;
 pub use link::{State, Status};
 pub use transport::{
-    Answer, CLIENT_INFO, Event, Exchange, Failure, Notice, Recipe, Request, Wants,
+    Answer, CLIENT_INFO, Event, Exchange, Failure, Notice, Recipe, Repeat, Request, Wants,
 };
 pub use upstream::{Owner, Upstream};
 pub use upstreams::{News, Tested, Upstreams};

@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use catalog::Known;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use protocol::Era;
 use protocol::json::Members;
 use tokio::sync::{Notify, oneshot};
@@ -26,6 +29,12 @@ const HEALTHY: Duration = Duration::from_secs(5);
 /// Changes that arrive together are read together.
 const COALESCE: Duration = Duration::from_millis(100);
 
+/// Least time between two lists of one server.
+const APART: Duration = Duration::from_secs(1);
+
+/// A probe that is not answered within this says that the server is silent.
+const LATE: Duration = Duration::from_secs(2);
+
 /// Wait before a lost change stream is opened again.
 const REOPEN: Duration = Duration::from_secs(5);
 
@@ -34,6 +43,8 @@ const REOPEN: Duration = Duration::from_secs(5);
 pub enum State {
     /// The tools are listed and the server answers.
     Connected,
+    /// It takes connections but does not answer: busy, or frozen. Calls still go to it.
+    Silent,
     /// An attempt is under way.
     Connecting,
     /// The last attempt failed; another follows.
@@ -144,7 +155,6 @@ pub(crate) async fn run(upstream: Arc<Upstream>) {
                     backoff.reset();
                     quick = true;
                 }
-                upstream.keep_stderr(session.stderr());
                 // Before the next attempt: two processes of one server may not get along.
                 session.close().await;
                 match ended {
@@ -152,7 +162,10 @@ pub(crate) async fn run(upstream: Arc<Upstream>) {
                     Ended::Asked => continue,
                     // Once per healthy spell; a server that forgets each session at once
                     // is paced like one that is down (SES-07).
-                    Ended::Forgotten if std::mem::take(&mut quick) => continue,
+                    Ended::Forgotten if std::mem::take(&mut quick) => {
+                        upstream.forgot.fetch_add(1, Ordering::Relaxed);
+                        continue;
+                    }
                     Ended::Forgotten => Failure::SessionLost,
                     Ended::Lost(failure) => failure,
                 }
@@ -189,12 +202,12 @@ async fn pause(upstream: &Upstream, wait: Duration) -> bool {
 /// One attempt: connect, agree on an era, list.
 async fn connect(upstream: &Upstream) -> Result<(Arc<Session>, Known), Failure> {
     let server = upstream.settings();
-    let session = Arc::new(Session::open(&server, &upstream.context, upstream.era()).await?);
+    let opened = Session::open(&server, &upstream.context, upstream.era(), &upstream.stderr);
+    let session = Arc::new(opened.await?);
     upstream.remember(session.era);
     match listing::read(&session, &server.name, server.timeout).await {
         Ok(known) => Ok((session, known)),
         Err(failure) => {
-            upstream.keep_stderr(session.stderr());
             session.close().await;
             Err(failure)
         }
@@ -212,20 +225,23 @@ async fn watch(upstream: &Upstream, session: &Arc<Session>) -> Ended {
 async fn follow(upstream: &Upstream, session: &Arc<Session>) -> Ended {
     let (mut stream, mut reopen) = listen(session).await;
     let mut dirty: Option<Instant> = None;
+    let mut listed_at = Instant::now();
     let mut health = tokio::time::interval_at(Instant::now() + HEALTH, HEALTH);
+    let mut probes: FuturesUnordered<BoxFuture<'_, Result<(), Failure>>> = FuturesUnordered::new();
+    let mut late: Option<Instant> = None;
     loop {
         let check = tokio::select! {
             order = upstream.orders.next() => match order {
                 Order::Reconnect => return Ended::Asked,
                 Order::Check => true,
                 Order::List => {
-                    dirty.get_or_insert(Instant::now() + COALESCE);
+                    dirty.get_or_insert_with(|| due(listed_at));
                     false
                 }
             },
             event = next(&mut stream) => match event {
                 Ok(true) => {
-                    dirty.get_or_insert(Instant::now() + COALESCE);
+                    dirty.get_or_insert_with(|| due(listed_at));
                     false
                 }
                 Ok(false) => false,
@@ -238,24 +254,49 @@ async fn follow(upstream: &Upstream, session: &Arc<Session>) -> Ended {
             () = at(reopen) => {
                 (stream, reopen) = listen(session).await;
                 // What changed while nobody listened is read now.
-                dirty.get_or_insert_with(Instant::now);
+                dirty.get_or_insert_with(|| due(listed_at));
                 false
             }
             () = at(dirty) => {
-                dirty = None;
                 let server = upstream.settings();
                 match listing::read(session, &server.name, server.timeout).await {
                     Ok(known) => listed(upstream, known).await,
                     Err(failure) => return ended(failure),
                 }
+                (dirty, listed_at) = (None, Instant::now());
+                false
+            }
+            Some(result) = probes.next() => match result {
+                Ok(()) => {
+                    probes.clear();
+                    late = None;
+                    upstream.heard();
+                    false
+                }
+                // Another is under way, over a connection of its own.
+                Err(_) if !probes.is_empty() => false,
+                Err(failure) => return ended(failure),
+            },
+            () = at(late) => {
+                late = None;
+                upstream.stand(State::Silent, Some(Failure::Timeout(LATE)), None);
+                session.reconnect();
+                probes.push(alive(upstream, session).boxed());
                 false
             }
             _ = health.tick() => true,
         };
-        if check && let Err(failure) = alive(upstream, session).await {
-            return ended(failure);
+        if check && probes.is_empty() {
+            probes.push(alive(upstream, session).boxed());
+            late = Some(Instant::now() + LATE);
         }
     }
+}
+
+/// When to read the tools again: soon, so that changes that come together are read together,
+/// but never close upon the last time, however many changes a server tells of.
+fn due(listed_at: Instant) -> Instant {
+    (Instant::now() + COALESCE).max(listed_at + APART)
 }
 
 /// Opens the change stream, or says when to try again.
@@ -303,8 +344,16 @@ async fn alive(upstream: &Upstream, session: &Session) -> Result<(), Failure> {
         Era::Modern => "server/discover",
         Era::Legacy => "ping",
     };
-    match session.ask(probe, Members::default(), upstream.settings().timeout).await {
+    let within = upstream.settings().timeout;
+    match session.ask(probe, Members::default(), within).await {
         Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
+        // Some answer what they do not know with an HTTP status alone; they can still list.
+        Err(failure @ (Failure::Status(_) | Failure::Garbage(_))) => {
+            match session.ask("tools/list", Members::default(), within).await {
+                Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
+                Err(_) => Err(failure),
+            }
+        }
         Err(failure) => Err(failure),
     }
 }

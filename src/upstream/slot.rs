@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use transport::{Failure, Session};
 
 /// Opened once, by a task of its own, for all who wait.
 pub(crate) struct Slot {
+    /// Cancelled when the operator takes the session away, and with it the calls on it.
+    pub(crate) taken: CancellationToken,
     opened: watch::Sender<Option<Result<Arc<Session>, Failure>>>,
     /// Nobody will use it any more; whoever opens it closes it.
     dropped: AtomicBool,
@@ -19,6 +22,7 @@ impl Slot {
     /// A place whose session is being opened.
     pub(crate) fn new(now: u64) -> Arc<Self> {
         Arc::new(Self {
+            taken: CancellationToken::new(),
             opened: watch::Sender::new(None),
             dropped: AtomicBool::new(false),
             used: AtomicU64::new(now),

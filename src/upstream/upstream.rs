@@ -1,22 +1,25 @@
 //! One server: its link, and a session for each app that uses it.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::Ordering;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use catalog::{GroupId, KeyId, Server, ServerId};
+use catalog::{GroupId, KeyId, Server, ServerId, Transport};
 use protocol::Era;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use transport::{Context, Exchange, Failure, Recipe, Session, Wants};
+use transport::{Context, Exchange, Failure, Recipe, Repeat, Session, Stderr, Wants};
 
 use crate::call::Call;
 use crate::link::{self, Order, Orders, Standing, State, Status};
 use crate::slot::Slot;
 use crate::upstreams::News;
+
+/// Local processes of one server that may run at a time, one for each app (P24).
+const CHILDREN: usize = 64;
 
 /// Whose session a call uses (P23).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,8 +41,19 @@ pub struct Upstream {
     pub(crate) orders: Orders,
     news: mpsc::UnboundedSender<News>,
     sessions: RwLock<HashMap<Owner, Arc<Slot>>>,
-    stderr: Mutex<VecDeque<String>>,
+    /// What local processes of the server wrote to their standard error.
+    pub(crate) stderr: Arc<Stderr>,
+    /// Counts the times that the server turned out to have forgotten the link's session.
+    pub(crate) forgot: AtomicU64,
     started: Instant,
+}
+
+/// A request that has gone out.
+pub(crate) struct Begun {
+    pub(crate) slot: Arc<Slot>,
+    pub(crate) exchange: Exchange,
+    pub(crate) era: Era,
+    pub(crate) repeat: Repeat,
 }
 
 impl std::fmt::Debug for Upstream {
@@ -69,7 +83,8 @@ impl Upstream {
             orders: Orders::default(),
             news,
             sessions: RwLock::default(),
-            stderr: Mutex::default(),
+            stderr: Arc::default(),
+            forgot: AtomicU64::new(0),
             started: Instant::now(),
         });
         if enabled {
@@ -89,13 +104,22 @@ impl Upstream {
         owner: Owner,
         recipe: Arc<dyn Recipe>,
     ) -> Result<Call, Failure> {
-        let (slot, exchange, era) = self.begin(owner, &*recipe).await?;
-        Ok(Call { upstream: self.clone(), owner, slot, recipe, exchange, era, retried: false })
+        let begun = self.begin(owner, &*recipe).await?;
+        Ok(Call::new(self.clone(), owner, recipe, begun))
     }
 
     /// Where the link stands, cheaply.
     pub fn state(&self) -> State {
         self.standing.borrow().state
+    }
+
+    /// How long it has been certain that nobody is there: no connection is taken, or those that
+    /// were open have ended.
+    pub(crate) fn away_for(&self) -> Option<Duration> {
+        let standing = self.standing.borrow();
+        let away = matches!(standing.state, State::Down | State::Connecting)
+            && matches!(standing.failure, Some(Failure::Unreachable(_) | Failure::Lost(_)));
+        standing.down_since.filter(|_| away).map(|since| since.elapsed())
     }
 
     /// Whether an attempt is under way on a server that was not known to be down: one that
@@ -109,20 +133,15 @@ impl Upstream {
     pub fn status(&self) -> Status {
         let standing = self.standing.borrow().clone();
         let now = Instant::now();
-        let down = matches!(standing.state, State::Down | State::Auth | State::Connecting);
+        let down =
+            matches!(standing.state, State::Down | State::Auth | State::Connecting | State::Silent);
         Status {
             state: standing.state,
             failure: standing.failure,
             down_for: standing.down_since.filter(|_| down).map(|since| now - since),
             retry_in: standing.retry_at.map(|at| at.saturating_duration_since(now)),
             sessions: self.read().values().filter(|slot| slot.is_open()).count(),
-            stderr: self
-                .stderr
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .iter()
-                .cloned()
-                .collect(),
+            stderr: self.stderr.lines(),
         }
     }
 
@@ -161,6 +180,7 @@ impl Upstream {
             keep
         });
         for slot in dropped {
+            slot.taken.cancel();
             self.end(&slot);
         }
     }
@@ -202,9 +222,10 @@ impl Upstream {
         let _ = self.news.send(news);
     }
 
-    pub(crate) fn keep_stderr(&self, lines: Vec<String>) {
-        if !lines.is_empty() {
-            *self.stderr.lock().unwrap_or_else(PoisonError::into_inner) = lines.into();
+    /// The link's server has answered, after it was silent or not.
+    pub(crate) fn heard(&self) {
+        if self.state() == State::Silent {
+            self.stand(State::Connected, None, None);
         }
     }
 
@@ -221,7 +242,9 @@ impl Upstream {
             };
             let down_since = match state {
                 State::Connected | State::Disabled => None,
-                State::Down | State::Auth => standing.down_since.or_else(|| Some(Instant::now())),
+                State::Down | State::Auth | State::Silent => {
+                    standing.down_since.or_else(|| Some(Instant::now()))
+                }
                 State::Connecting => standing.down_since,
             };
             *standing = Standing { state, failure, down_since, retry_at };
@@ -232,15 +255,17 @@ impl Upstream {
         self: &Arc<Self>,
         owner: Owner,
         recipe: &dyn Recipe,
-    ) -> Result<(Arc<Slot>, Exchange, Era), Failure> {
+    ) -> Result<Begun, Failure> {
         let slot = self.slot(owner)?;
         slot.used.store(self.now(), Ordering::Relaxed);
         let session = slot.session().await.map_err(|failure| self.met(failure))?;
         let id = transport::next_id();
         let wants = Wants { era: session.era, token: format!("\"m{id}\"") };
         let each = self.settings.load().call_timeout;
-        match session.start(id, recipe.make(&wants), each).await {
-            Ok(exchange) => Ok((slot, exchange, session.era)),
+        let request = recipe.make(&wants);
+        let (era, repeat) = (session.era, request.repeat);
+        match session.start(id, request, each).await {
+            Ok(exchange) => Ok(Begun { slot, exchange, era, repeat }),
             Err(failure) => {
                 if session.is_dead() {
                     self.forget(owner, &slot);
@@ -263,6 +288,9 @@ impl Upstream {
         if let Some(slot) = sessions.get(&owner).filter(|slot| slot.is_usable()) {
             return Ok(slot.clone());
         }
+        if self.is_local() && sessions.len() >= CHILDREN && !self.make_room(&mut sessions) {
+            return Err(Failure::Full(CHILDREN));
+        }
         let slot = Slot::new(self.now());
         if let Some(dead) = sessions.insert(owner, slot.clone()) {
             self.end(&dead);
@@ -271,10 +299,26 @@ impl Upstream {
         Ok(slot)
     }
 
+    /// Ends the local process that nobody has used for the longest time.
+    fn make_room(&self, sessions: &mut HashMap<Owner, Arc<Slot>>) -> bool {
+        let idle = sessions.iter().filter(|(_, slot)| Arc::strong_count(slot) == 1);
+        let oldest = idle.min_by_key(|(_, slot)| slot.used.load(Ordering::Relaxed));
+        let Some(owner) = oldest.map(|(owner, _)| *owner) else { return false };
+        if let Some(slot) = sessions.remove(&owner) {
+            self.end(&slot);
+        }
+        true
+    }
+
+    /// Whether the server is a local process, one for each session.
+    pub(crate) fn is_local(&self) -> bool {
+        matches!(self.settings.load().transport, Transport::Stdio { .. })
+    }
+
     async fn open(self: Arc<Self>, slot: Arc<Slot>) {
         let server = self.settings();
         let opened = tokio::select! {
-            opened = Session::open(&server, &self.context, self.era()) => opened.map(Arc::new),
+            opened = Session::open(&server, &self.context, self.era(), &self.stderr) => opened.map(Arc::new),
             () = self.closed.cancelled() => Err(Failure::Closed),
         };
         if let Ok(session) = &opened {

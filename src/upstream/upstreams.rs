@@ -125,7 +125,7 @@ impl Upstreams {
     /// # Errors
     /// Why it cannot be used.
     pub async fn test(&self, server: &Server) -> Result<Tested, Failure> {
-        let session = Session::open(server, &self.context, None).await?;
+        let session = Session::open(server, &self.context, None, &Arc::default()).await?;
         let known = listing::read(&session, &server.name, server.timeout).await;
         session.close().await;
         let known = known?;

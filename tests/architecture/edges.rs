@@ -9,11 +9,12 @@ use crate::tree::{bare, files, none, read, sources};
 
 /// The picture in ARCHITECTURE.md, edge by edge. Arrows point down only: a crate uses none
 /// that stands above it here.
-const EDGES: [(&str, &[&str]); 12] = [
+const EDGES: [(&str, &[&str]); 13] = [
     ("mcp-manager", &["admin", "catalog", "demo", "filters", "gateway", "protocol", "store"]),
     ("filters", &["gateway", "protocol"]),
     ("admin", &["catalog", "gateway"]),
-    ("gateway", &["catalog", "metrics", "protocol", "store", "upstream"]),
+    ("gateway", &["catalog", "conversation", "metrics", "protocol", "store", "upstream"]),
+    ("conversation", &["catalog", "protocol"]),
     ("metrics", &["catalog", "store"]),
     ("upstream", &["catalog", "protocol", "transport"]),
     ("transport", &["catalog", "protocol"]),

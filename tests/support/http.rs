@@ -88,10 +88,13 @@ impl Reply {
             }
             let text = text.trim_end_matches(['\r', '\n']);
             if text.is_empty() {
-                if data.is_empty() && event == Event::default() {
+                event.data = data.join("\n");
+                // Without data it is none: a comment, or one that only gives an id.
+                if event.data.is_empty() {
+                    event = Event::default();
+                    data.clear();
                     continue;
                 }
-                event.data = data.join("\n");
                 return Ok(Some(event));
             }
             let (field, value) = text.split_once(':').unwrap_or((text, ""));

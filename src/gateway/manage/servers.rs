@@ -262,7 +262,7 @@ fn word(state: State) -> &'static str {
     match state {
         State::Connected => "connected",
         State::Connecting => "connecting",
-        State::Down | State::Auth => "down",
+        State::Down | State::Auth | State::Silent => "down",
         State::Disabled => "disabled",
     }
 }

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::failure::{Failure, expand};
-use crate::http::MAX_ANSWER;
+use crate::wire::MAX_ANSWER;
 
 /// What a process gets of our environment; secrets of the manager and of other servers are
 /// not among it (STD-06).
@@ -27,19 +27,23 @@ const INHERITED: [&str; 10] =
 /// Time to end by itself after its input closed, and again after TERM (U22).
 const GRACE: Duration = Duration::from_secs(2);
 
+/// Time to read what is left of its standard error after its end; a grandchild may hold it
+/// open.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
 /// Lines of standard error that are kept.
 const STDERR_LINES: usize = 50;
 
 /// Longest line of standard error that is kept; the rest of a longer one starts a new line.
 const STDERR_LINE: usize = 2048;
 
-/// The last lines that a process wrote to its standard error.
+/// The last lines that a server's processes wrote to their standard error.
 #[derive(Debug, Default)]
-pub(crate) struct Stderr(Mutex<VecDeque<String>>);
+pub struct Stderr(Mutex<VecDeque<String>>);
 
 impl Stderr {
     /// Oldest first.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
@@ -54,7 +58,7 @@ impl Stderr {
 
 /// A started process.
 pub(crate) struct Child {
-    pub(crate) stderr: Arc<Stderr>,
+    stderr: Arc<Stderr>,
     name: String,
     process: tokio::process::Child,
     group: Option<Pid>,
@@ -68,7 +72,11 @@ impl Child {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(crate) fn spawn(server: &Server, context: &Context) -> Result<Self, Failure> {
+    pub(crate) fn spawn(
+        server: &Server,
+        context: &Context,
+        stderr: &Arc<Stderr>,
+    ) -> Result<Self, Failure> {
         let Transport::Stdio { command, args, env, cwd } = &server.transport else {
             return Err(Failure::Settings("the server has no command".into()));
         };
@@ -94,7 +102,7 @@ impl Child {
         let group = process.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
         let missing = || Failure::Unreachable("the process has no pipes".into());
         Ok(Self {
-            stderr: Arc::default(),
+            stderr: stderr.clone(),
             name: server.name.clone(),
             group,
             stdin: process.stdin.take().ok_or_else(missing)?,
@@ -113,7 +121,7 @@ impl Child {
         each: impl FnMut(Bytes) + Send + 'static,
     ) {
         let Self { stderr, name, mut process, group, mut stdin, stdout, errors } = self;
-        let drain = tokio::spawn(keep_stderr(name.clone(), errors, stderr));
+        let mut drain = tokio::spawn(keep_stderr(name.clone(), errors, stderr));
         let writer = tokio::spawn(async move {
             while let Some(mut line) = input.recv().await {
                 line.push('\n');
@@ -144,6 +152,8 @@ impl Child {
             let _ = tokio::time::timeout(GRACE, &mut reader).await;
             reader.abort();
         }
+        // What it said last is what explains its end.
+        let _ = tokio::time::timeout(LAST_WORDS, &mut drain).await;
         drain.abort();
         tracing::debug!(server = name, "process ended");
     }

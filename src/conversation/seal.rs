@@ -3,12 +3,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use catalog::{GroupId, KeyId};
+use catalog::{Caller, GroupId, KeyId};
 use hmac::{Hmac, KeyInit, Mac};
 use protocol::Version;
 use sha2::Sha256;
-
-use crate::access::Caller;
 
 /// Format of the content; another one is unknown.
 const FORMAT: u8 = 1;

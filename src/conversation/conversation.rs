@@ -1,0 +1,142 @@
+//! One legacy client's run of work: what its session id leads to.
+//!
+//! The id itself says whose it is and which version was agreed on ([`crate::seal`]); what
+//! is kept here is only what a running conversation needs, and comes back empty after a
+//! restart.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use catalog::Caller;
+use protocol::Version;
+use tokio_util::sync::CancellationToken;
+
+use crate::resume::Streams;
+use crate::seal::Sealed;
+
+/// Digest of no list: the client has not read one.
+const NONE: u64 = 0;
+/// Digest that differs from every list: the client may have read one before a restart.
+const UNKNOWN: u64 = u64::MAX;
+
+/// A legacy session.
+#[derive(Debug)]
+pub struct Conversation {
+    /// `Mcp-Session-Id`.
+    pub id: String,
+    /// The version that `initialize` agreed on.
+    pub version: Version,
+    /// Whose it is.
+    pub caller: Caller,
+    /// Cancelled when the session ends, for whatever reason.
+    pub ended: CancellationToken,
+    calls: Mutex<HashMap<String, CancellationToken>>,
+    listed: AtomicU64,
+    stream: Mutex<Option<CancellationToken>>,
+    log_level: AtomicU8,
+    /// Seconds since the Unix epoch.
+    used: AtomicI64,
+    pub(crate) streams: Streams,
+}
+
+/// A call of a conversation that can be cancelled by its id until this is dropped.
+#[derive(Debug)]
+pub struct Cancellable {
+    conversation: Arc<Conversation>,
+    id: String,
+    /// Cancelled when the client says so.
+    pub cancelled: CancellationToken,
+}
+
+impl Conversation {
+    pub(crate) fn new(id: String, sealed: &Sealed, restored: bool) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            version: sealed.version,
+            caller: sealed.caller,
+            ended: CancellationToken::new(),
+            calls: Mutex::default(),
+            listed: AtomicU64::new(if restored { UNKNOWN } else { NONE }),
+            stream: Mutex::default(),
+            log_level: AtomicU8::new(0),
+            used: AtomicI64::new(now()),
+            streams: Streams::default(),
+        })
+    }
+
+    /// Whether a request or a stream has it, or a client may come back for one.
+    pub(crate) fn is_held(self: &Arc<Self>) -> bool {
+        !self.streams.sweep() || Arc::strong_count(self) > 1
+    }
+
+    /// Notes that it was used.
+    pub(crate) fn touch(&self) {
+        self.used.store(now(), Ordering::Relaxed);
+    }
+
+    /// When it was used last, seconds since the Unix epoch.
+    pub(crate) fn used(&self) -> i64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Notes a call, so that the client can cancel it by its raw id.
+    pub fn begin(self: &Arc<Self>, id: &str) -> Cancellable {
+        let cancelled = self.ended.child_token();
+        self.calls().insert(id.to_owned(), cancelled.clone());
+        Cancellable { conversation: self.clone(), id: id.to_owned(), cancelled }
+    }
+
+    /// Cancels the call of that raw id, if it is under way (F39).
+    pub fn cancel(&self, id: &str) {
+        if let Some(call) = self.calls().get(id) {
+            call.cancel();
+        }
+    }
+
+    /// Notes the digest of the list that the client read.
+    pub fn listed(&self, digest: u64) {
+        self.listed.store(digest, Ordering::Relaxed);
+    }
+
+    /// The digest of the list that the client last read; `None` when it read none. After a
+    /// restart of the manager it is one that no list has, since nobody knows any more.
+    pub fn last_listed(&self) -> Option<u64> {
+        Some(self.listed.load(Ordering::Relaxed)).filter(|digest| *digest != NONE)
+    }
+
+    /// Takes the place of the session's stream; an older one ends, so that each message goes
+    /// out once (F27).
+    pub fn take_stream(&self) -> CancellationToken {
+        let token = self.ended.child_token();
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(older) = stream.replace(token.clone()) {
+            older.cancel();
+        }
+        token
+    }
+
+    /// Sets the lowest severity of log messages that the client wants.
+    pub fn set_log_level(&self, severity: u8) {
+        self.log_level.store(severity, Ordering::Relaxed);
+    }
+
+    /// The lowest severity of log messages that the client wants; 0 (all) at first.
+    pub fn log_level(&self) -> u8 {
+        self.log_level.load(Ordering::Relaxed)
+    }
+
+    fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<String, CancellationToken>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Cancellable {
+    fn drop(&mut self) {
+        self.conversation.calls().remove(&self.id);
+    }
+}
+
+pub(crate) fn now() -> i64 {
+    jiff::Timestamp::now().as_second()
+}

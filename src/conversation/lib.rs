@@ -1,0 +1,13 @@
+//! Legacy clients' sessions: opened, found by their id, ended, forgotten.
+//!
+//! Reading order: [`Conversations`] (all of them) → [`Conversation`] (one) → [`seal`] (what
+//! its id says, also after a restart) → [`resume`] (streams that broke off).
+
+mod all;
+mod conversation;
+mod resume;
+mod seal;
+
+pub use all::Conversations;
+pub use conversation::{Cancellable, Conversation};
+pub use resume::Kept;
