@@ -9,7 +9,7 @@ use crate::tree::{bare, files, none, read, sources};
 
 /// The picture in ARCHITECTURE.md, edge by edge. Arrows point down only: a crate uses none
 /// that stands above it here.
-const EDGES: [(&str, &[&str]); 12] = [
+const EDGES: [(&str, &[&str]); 13] = [
     ("mcp-manager", &["admin", "catalog", "demo", "filters", "gateway", "protocol", "store"]),
     ("filters", &["gateway", "protocol"]),
     ("admin", &["catalog", "gateway"]),
@@ -21,6 +21,7 @@ const EDGES: [(&str, &[&str]); 12] = [
     ("catalog", &["protocol"]),
     ("protocol", &[]),
     ("demo", &[]),
+    ("fixture", &[]),
     ("loadtest", &[]),
 ];
 
@@ -28,16 +29,16 @@ const EDGES: [(&str, &[&str]); 12] = [
 /// dependency is good for stays behind one face; no crate for search is there yet.
 const HOMES: [(&str, &[&str]); 12] = [
     ("pingora", &["mcp-manager", "filters", "loadtest", "transport"]),
-    ("rmcp", &["demo"]),
-    ("axum", &["demo"]),
+    ("rmcp", &["demo", "fixture"]),
+    ("axum", &["demo", "fixture"]),
     ("rusqlite", &["store"]),
     ("prometheus", &["admin", "metrics"]),
     ("rustls", &["mcp-manager", "transport"]),
     ("ort", &[]),
     ("tokenizers", &[]),
     ("hyper", &["loadtest"]),
-    ("clap", &["loadtest", "mcp-manager"]),
-    ("anyhow", &["demo", "loadtest", "mcp-manager"]),
+    ("clap", &["fixture", "loadtest", "mcp-manager"]),
+    ("anyhow", &["demo", "fixture", "loadtest", "mcp-manager"]),
     ("nix", &["loadtest", "mcp-manager", "transport"]),
 ];
 
