@@ -44,8 +44,21 @@ fn no_sessions_in_front_of_a_modern_server() {
 struct Scenario {
     name: String,
     passed: usize,
-    failures: Vec<String>,
-    warnings: Vec<String>,
+    failures: Vec<Finding>,
+    warnings: Vec<Finding>,
+}
+
+/// One check that did not pass.
+struct Finding {
+    check: String,
+    text: String,
+}
+
+/// A line of the list of expected failures.
+struct Expected {
+    scenario: String,
+    /// One check of the scenario; else all of them.
+    check: Option<String>,
 }
 
 /// Runs the scenarios of this version against a gateway with a server of this era behind it, and
@@ -57,39 +70,57 @@ fn check(version: &str, era: &str) {
     let mut offences = Vec::new();
     let scenarios = run(version, era);
     for scenario in &scenarios {
-        let reason = expected.iter().find(|(name, _)| *name == scenario.name);
-        let verdict = match (scenario.failures.is_empty(), reason) {
-            (true, None) => "passed",
-            (false, Some(_)) => "failed as expected",
-            (true, Some(_)) => "PASSED, BUT IS LISTED",
-            (false, None) => "FAILED",
+        let found = offences_of(scenario, &expected);
+        let verdict = match (found.is_empty(), scenario.failures.is_empty()) {
+            (true, true) => "passed",
+            (true, false) => "failed as expected",
+            (false, _) => "NOT AS EXPECTED",
         };
         let Scenario { name, passed, failures, warnings } = scenario;
         println!("{cell}  {name}: {verdict}, {passed} checks passed, {} failed", failures.len());
-        for said in warnings.iter().chain(failures) {
-            println!("    {said}");
+        for Finding { check, text } in failures.iter().chain(warnings) {
+            println!("    {check}: {text}");
         }
-        if failures.is_empty() == reason.is_some() {
-            offences.push(format!("{name}: {verdict}\n    {}", failures.join("\n    ")));
-        }
+        offences.extend(found);
     }
     assert!(scenarios.len() > 25, "{cell}: the suite ran only {} scenarios", scenarios.len());
     assert!(offences.is_empty(), "{cell}, see expected-failures.txt:\n{}", offences.join("\n"));
 }
 
-/// Scenarios that may fail in this cell, with the reason. A line is `NAME [CELL…]  # REASON`; without a
-/// cell it is true in all of them.
-fn expected_failures(cell: &str) -> Vec<(String, String)> {
-    let file = path("conformance/expected-failures.txt");
-    let text = std::fs::read_to_string(file).unwrap();
+/// Failures that are not in the list, and lines of the list that came to nothing.
+fn offences_of(scenario: &Scenario, expected: &[Expected]) -> Vec<String> {
+    let name = &scenario.name;
+    let lines: Vec<_> = expected.iter().filter(|line| line.scenario == *name).collect();
+    let covers = |line: &Expected, failure: &Finding| {
+        line.check.as_ref().is_none_or(|check| *check == failure.check)
+    };
+    let unlisted =
+        scenario.failures.iter().filter(|failure| !lines.iter().any(|line| covers(line, failure)));
+    let unlisted =
+        unlisted.map(|failure| format!("{name}:{} failed: {}", failure.check, failure.text));
+    let idle =
+        lines.iter().filter(|line| !scenario.failures.iter().any(|failure| covers(line, failure)));
+    let idle = idle.map(|line| {
+        let check = line.check.as_ref().map(|check| format!(":{check}")).unwrap_or_default();
+        format!("{name}{check} passed, but is in the list")
+    });
+    unlisted.chain(idle).collect()
+}
+
+/// The lines that are true in this cell: `SCENARIO[:CHECK] [CELL…]  # REASON`.
+fn expected_failures(cell: &str) -> Vec<Expected> {
+    let text = std::fs::read_to_string(path("conformance/expected-failures.txt")).unwrap();
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let entries = lines.filter_map(|line| {
-        let (what, reason) = line.split_once('#').unwrap_or_else(|| panic!("no reason: {line}"));
+        let (what, reason) = line.split_once('#').unwrap_or_default();
+        assert!(!reason.trim().is_empty(), "no reason: {line}");
         let mut words = what.split_whitespace();
-        let name = words.next().unwrap_or_else(|| panic!("no scenario: {line}"));
+        let name = words.next().unwrap_or_default();
+        let (scenario, check) =
+            name.split_once(':').map_or((name, None), |(name, check)| (name, Some(check)));
         let cells: Vec<_> = words.collect();
-        let applies = cells.is_empty() || cells.contains(&cell);
-        applies.then(|| (name.to_owned(), reason.trim().to_owned()))
+        let entry = Expected { scenario: scenario.to_owned(), check: check.map(str::to_owned) };
+        (cells.is_empty() || cells.contains(&cell)).then_some(entry)
     });
     entries.collect()
 }
@@ -149,39 +180,38 @@ fn scenario(name: &str, results: &Path, log: &str) -> Scenario {
     });
     let Some(checks) = checks else {
         let said = log.lines().find(|line| line.contains(name)).unwrap_or("nothing was said");
-        let failures = vec![format!("did not finish: {said}")];
-        return Scenario { name: name.to_owned(), passed: 0, failures, warnings: Vec::new() };
+        return Scenario::unchecked(name, &format!("it did not finish: {said}"));
     };
     let checks: Vec<Value> = serde_json::from_str(&checks).unwrap();
     let with = |status: &'static str| checks.iter().filter(move |check| check["status"] == status);
-    let passed: Vec<_> = with("SUCCESS").filter(|check| check["id"] != EVERYWHERE).collect();
-    let mut failures: Vec<_> = with("FAILURE").map(said).collect();
-    if passed.is_empty() && failures.is_empty() {
-        failures.push("what it is about was not checked".to_owned());
-        failures.extend(
-            with("INFO")
-                .filter_map(|check| check["details"]["message"].as_str())
-                .map(str::to_owned),
-        );
+    let passed = with("SUCCESS").filter(|check| check["id"] != EVERYWHERE).count();
+    let failures: Vec<_> = with("FAILURE").map(finding).collect();
+    let warnings: Vec<_> = with("WARNING").map(finding).collect();
+    if passed == 0 && failures.is_empty() {
+        let said = with("WARNING").chain(with("INFO")).map(|check| finding(check).text);
+        return Scenario::unchecked(name, &said.collect::<Vec<_>>().join("\n      "));
     }
-    Scenario {
-        name: name.to_owned(),
-        passed: passed.len(),
-        failures,
-        warnings: with("WARNING").map(said).collect(),
+    Scenario { name: name.to_owned(), passed, failures, warnings }
+}
+
+impl Scenario {
+    /// One that came to no verdict of its own, which is not a good one.
+    fn unchecked(name: &str, why: &str) -> Self {
+        let text = format!("nothing was checked: {why}");
+        let failures = vec![Finding { check: "all".to_owned(), text }];
+        Self { name: name.to_owned(), passed: 0, failures, warnings: Vec::new() }
     }
 }
 
-/// One check in a line or two: what was wrong, and the beginning of what the suite noted.
-fn said(check: &Value) -> String {
+/// What was wrong, and the beginning of what the suite noted.
+fn finding(check: &Value) -> Finding {
     let message = check["errorMessage"].as_str().or(check["description"].as_str());
-    let details = match &check["details"] {
+    let details: String = match &check["details"] {
         Value::Null => String::new(),
-        details => {
-            format!("\n      {}", details.to_string().chars().take(DETAILS).collect::<String>())
-        }
+        details => details.to_string().chars().take(DETAILS).collect(),
     };
-    let status = check["status"].as_str().unwrap_or_default().to_lowercase();
-    let id = check["id"].as_str().unwrap_or_default();
-    format!("{status} {id}: {}{details}", message.unwrap_or_default())
+    Finding {
+        check: check["id"].as_str().unwrap_or_default().to_owned(),
+        text: format!("{}\n      {details}", message.unwrap_or_default()),
+    }
 }
