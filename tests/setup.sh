@@ -134,7 +134,7 @@ case ${1:-test} in
     nextest
     node_packages node
     link_node
-    for folder in clients/ts1 clients/ts2 clients/cli servers/npm servers/ts; do node_packages "$folder"; done
+    for folder in clients/ts1 clients/ts2 clients/cli conformance servers/npm servers/ts; do node_packages "$folder"; done
     python_packages py1 clients/py1/requirements.txt
     python_packages py2 clients/py2/requirements.txt
     python_packages servers servers/py/requirements.txt

@@ -22,6 +22,7 @@ const EDGES: [(&str, &[&str]); 13] = [
     ("catalog", &["protocol"]),
     ("protocol", &[]),
     ("demo", &[]),
+    ("fixture", &[]),
     ("loadtest", &[]),
 ];
 
@@ -29,16 +30,16 @@ const EDGES: [(&str, &[&str]); 13] = [
 /// dependency is good for stays behind one face; no crate for search is there yet.
 const HOMES: [(&str, &[&str]); 12] = [
     ("pingora", &["mcp-manager", "filters", "loadtest", "transport"]),
-    ("rmcp", &["demo"]),
-    ("axum", &["demo"]),
+    ("rmcp", &["demo", "fixture"]),
+    ("axum", &["demo", "fixture"]),
     ("rusqlite", &["store"]),
     ("prometheus", &["admin", "metrics"]),
     ("rustls", &["mcp-manager", "transport"]),
     ("ort", &[]),
     ("tokenizers", &[]),
     ("hyper", &["loadtest"]),
-    ("clap", &["loadtest", "mcp-manager"]),
-    ("anyhow", &["demo", "loadtest", "mcp-manager"]),
+    ("clap", &["fixture", "loadtest", "mcp-manager"]),
+    ("anyhow", &["demo", "fixture", "loadtest", "mcp-manager"]),
     ("nix", &["loadtest", "mcp-manager", "transport"]),
 ];
 
