@@ -5,6 +5,7 @@
 mod api;
 mod behaviour;
 mod calls;
+mod cases;
 mod front;
 mod real_clients;
 mod real_servers;
