@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::support::gateway::Gateway;
 
 /// Refused at once: nothing listens on the discard port.
-const NOWHERE: &str = "http://127.0.0.1:9/mcp";
+pub(crate) const NOWHERE: &str = "http://127.0.0.1:9/mcp";
 
 fn refused(gateway: &Gateway, request: (&str, &str, Value), expect: (u16, &str)) {
     let (method, path, body) = request;

@@ -5,6 +5,7 @@
 mod api;
 mod behaviour;
 mod calls;
+mod cases;
 mod conformance;
 mod front;
 mod real_clients;

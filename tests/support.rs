@@ -4,6 +4,7 @@
 pub(crate) mod gateway;
 pub(crate) mod http;
 pub(crate) mod mcp;
+pub(crate) mod odd;
 pub(crate) mod peers;
 pub(crate) mod process;
 pub(crate) mod stdio;

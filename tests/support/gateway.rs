@@ -116,6 +116,11 @@ impl Gateway {
         Session::open(self.address, &key.bearer())
     }
 
+    /// The last lines of its log.
+    pub(crate) fn log(&self) -> String {
+        self.process.tail()
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }

@@ -137,10 +137,25 @@ impl Session {
 
     /// Posts one message and gives the whole answer, whatever its status.
     pub(crate) fn post(&self, message: &str) -> Reply {
+        self.post_with(&[("Accept", "application/json, text/event-stream")], message)
+    }
+
+    /// The same with these headers in place of `Accept`.
+    pub(crate) fn post_with(&self, more: &[(&str, &str)], message: &str) -> Reply {
         let mut headers = self.headers();
-        headers.push(("Accept", "application/json, text/event-stream"));
+        headers.extend(more);
         headers.push(("Content-Type", "application/json"));
         http::send(self.address, "POST", "/mcp", &headers, message).unwrap()
+    }
+
+    /// The bytes of a POST of this message, to be sent by hand.
+    pub(crate) fn post_raw(&self, message: &str) -> String {
+        let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", self.address);
+        for (name, value) in self.headers() {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        let length = message.len();
+        format!("{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{message}")
     }
 
     /// Opens the stream on which a server speaks unasked.

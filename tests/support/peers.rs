@@ -62,6 +62,11 @@ impl Local {
         Self::new("git", &command, &["--repository", repository.to_str().unwrap()])
     }
 
+    /// The server of `servers/odd.py`, which needs nothing installed but Python.
+    pub(crate) fn odd() -> Self {
+        Self::new("local", "python3", &[&path("servers/odd.py")])
+    }
+
     /// What `POST /api/v1/upstreams` takes.
     pub(crate) fn registration(&self) -> Value {
         let env: serde_json::Map<_, _> =
