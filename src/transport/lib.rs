@@ -17,6 +17,7 @@ mod pool;
 mod session;
 mod stdio;
 mod wire;
+mod write;
 
 pub use context::Context;
 pub use exchange::{Answer, Event, Exchange, Notice};
