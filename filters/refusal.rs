@@ -78,6 +78,13 @@ pub enum Refusal {
         /// Whether HTTP says so too: for a malformed request of the modern era.
         bad_request: bool,
     },
+    /// The server asks for a capability that the client did not declare (2026-07-28).
+    Capability {
+        /// Raw id.
+        id: String,
+        /// The server's own error object, raw.
+        error: String,
+    },
     /// A fault of ours.
     Internal {
         /// Raw id.
@@ -109,6 +116,7 @@ impl Refusal {
             | Self::VersionHeader(_)
             | Self::Mismatch { .. }
             | Self::Unsupported { .. }
+            | Self::Capability { .. }
             | Self::Params { .. } => 400,
         }
     }
@@ -121,6 +129,7 @@ impl Refusal {
             Self::UnknownSession => codes::SESSION_NOT_FOUND,
             Self::Mismatch { .. } => codes::HEADER_MISMATCH,
             Self::Unsupported { .. } => codes::UNSUPPORTED_VERSION,
+            Self::Capability { .. } => codes::MISSING_CAPABILITY,
             Self::Method { .. } => codes::METHOD_NOT_FOUND,
             Self::Params { .. } => codes::INVALID_PARAMS,
             Self::Internal { .. } | Self::Busy { .. } => codes::INTERNAL,
@@ -178,6 +187,7 @@ impl Refusal {
                 format!("protocol version `{requested}` is not supported")
             }
             Self::Method { method, .. } => format!("unknown method `{method}`"),
+            Self::Capability { error, .. } => codes::message_of(error),
             Self::Internal { .. } => "the manager failed; see its log".into(),
         }
     }
@@ -185,6 +195,8 @@ impl Refusal {
     /// The JSON-RPC answer.
     pub fn body(&self) -> String {
         let data = match self {
+            // With the server's own data, which names the capability.
+            Self::Capability { id, error } => return message::failure(Some(id), error),
             Self::Unsupported { requested, .. } => Some(format!(
                 r#"{{"supported":["{}"],"requested":{}}}"#,
                 Version::NEWEST.as_str(),
@@ -204,6 +216,7 @@ impl Refusal {
             | Self::Method { id, .. }
             | Self::Params { id, .. }
             | Self::Busy { id }
+            | Self::Capability { id, .. }
             | Self::Internal { id } => Some(id),
             _ => None,
         }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use gateway::{Asked, Cancellable, Reply, Seat, Step};
 use pingora_core::Result;
 use protocol::json;
-use protocol::{Era, Version, message, meta, param};
+use protocol::{Era, Version, codes, message, meta, param};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,10 @@ use crate::rpc::Request;
 
 /// How long a client hears nothing before it gets a sign of life (HTTP-15).
 pub(crate) const QUIET: Duration = Duration::from_secs(15);
+
+/// How long a call may take before its answer becomes a stream, for a client that could then
+/// fetch the answer after losing its connection: without an event it has nothing to ask by.
+const RESUMABLE: Duration = Duration::from_millis(100);
 
 pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Result<()> {
     let asked = match prepare(request, |name| client.header(name)) {
@@ -209,7 +213,8 @@ impl<'r> Waiting<'r> {
     ) -> std::result::Result<T, Gone> {
         let request = self.request;
         let cancelled = self.cancellable.as_ref().map_or(&self.never, |call| &call.cancelled);
-        let mut quiet = pin!(tokio::time::sleep(QUIET));
+        let patience = if client.waits_to_be_resumable() { RESUMABLE } else { QUIET };
+        let mut quiet = pin!(tokio::time::sleep(patience));
         loop {
             tokio::select! {
                 biased;
@@ -252,10 +257,18 @@ async fn finish(request: &Request<'_>, client: &mut Client<'_>, reply: Reply) ->
     }
     match reply {
         Reply::Result(raw) => client.json(200, &request.parts(raw)).await,
+        Reply::Error(error) if lacks_capability(request.era, &error) => {
+            client.refuse(&Refusal::Capability { id: request.id.to_owned(), error }).await
+        }
         Reply::Error(error) => {
             client.json(200, &[Bytes::from(message::failure(Some(request.id), &error))]).await
         }
     }
+}
+
+/// A modern client learns from the status, too, that it lacks a capability (F76).
+fn lacks_capability(era: Era, error: &str) -> bool {
+    era == Era::Modern && codes::code_of(error) == i64::from(codes::MISSING_CAPABILITY)
 }
 
 /// A cancelled call gets no answer (F39), but its HTTP request must end somehow: with an

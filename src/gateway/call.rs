@@ -152,7 +152,7 @@ impl Gateway {
                 .get("arguments")
                 .filter(|_| !found.tool.header_params.is_empty())
                 .map(str::to_owned),
-            log_level: asked.meta.log_level.as_deref().map(str::to_owned),
+            log_level: asked.log_level.and_then(meta::level),
             wants_progress: running.progress_token.is_some(),
         };
         match running.begin(Arc::new(recipe)).await {

@@ -139,6 +139,17 @@ impl Exchange {
         }
     }
 
+    /// Waits until the server has begun to answer.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn opened(&mut self) -> Result<(), Failure> {
+        match &mut self.kind {
+            Kind::Http(exchange) => exchange.opened().await,
+            Kind::Stdio(_) => Ok(()),
+        }
+    }
+
     /// Waits for the answer, whatever comes on the way.
     ///
     /// # Errors

@@ -91,6 +91,14 @@ impl HttpExchange {
         }
     }
 
+    /// Waits for the head of an answer that is to be a stream.
+    pub(crate) async fn opened(&mut self) -> Result<(), Failure> {
+        match self.open().await? {
+            None => Ok(()),
+            Some(_) => Err(Failure::Garbage("a message where a stream was asked for".into())),
+        }
+    }
+
     /// Does not wait for the server.
     pub(crate) fn cancel(mut self: Box<Self>) {
         if self.link.era == Era::Legacy && !matches!(self.state, State::Done) {

@@ -183,6 +183,19 @@ impl Session {
         Ok(Exchange::new(kind, FOR_EVER))
     }
 
+    /// Whether this is a process of ours.
+    pub fn is_local(&self) -> bool {
+        matches!(self.kind, SessionKind::Stdio(_))
+    }
+
+    /// Whether the server declared that capability.
+    pub fn offers(&self, capability: &str) -> bool {
+        Members::parse(&self.hello).is_ok_and(|hello| {
+            let offered = hello.get("capabilities").and_then(|raw| Members::parse(raw).ok());
+            offered.is_some_and(|offered| offered.get(capability).is_some())
+        })
+    }
+
     /// Whether the other side is known to be gone.
     pub fn is_dead(&self) -> bool {
         match &self.kind {

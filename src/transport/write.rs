@@ -61,7 +61,8 @@ async fn listening(stream: &mut Stream, rest: &[u8]) -> Result<(), Unsent> {
 
 /// The status of an answer of which at least the first line is here.
 fn status(answer: &[u8]) -> Option<u16> {
-    let line = answer.split(|byte| *byte == b'\n').next().filter(|line| line.len() < answer.len())?;
+    let line =
+        answer.split(|byte| *byte == b'\n').next().filter(|line| line.len() < answer.len())?;
     let line = std::str::from_utf8(line).ok()?;
     line.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.trim_end().parse().ok()
 }

@@ -5,6 +5,7 @@
 //! place of an app's session) → [`Call`] (a request in flight on it). One conversation and
 //! its bytes are the crate `transport`.
 
+mod aside;
 mod backoff;
 mod call;
 mod link;
