@@ -12,6 +12,8 @@ pub enum Refusal {
     Host,
     /// `Origin` is not allowed.
     Origin,
+    /// The manager itself sends the request: it is registered as its own server.
+    Loop,
     /// No key, or one that is not good.
     Key(Denied),
     /// The HTTP method is not one of `allow`.
@@ -97,6 +99,7 @@ impl Refusal {
     pub fn status(&self) -> u16 {
         match self {
             Self::Host | Self::Origin => 403,
+            Self::Loop => 508,
             Self::Key(_) => 401,
             Self::HttpMethod { .. } => 405,
             Self::NotAcceptable(_) => 406,
@@ -135,6 +138,7 @@ impl Refusal {
             Self::Internal { .. } | Self::Busy { .. } => codes::INTERNAL,
             Self::Host
             | Self::Origin
+            | Self::Loop
             | Self::Key(_)
             | Self::HttpMethod { .. }
             | Self::NotAcceptable(_)
@@ -155,6 +159,7 @@ impl Refusal {
                            or localhost on the same computer"
                 .into(),
             Self::Origin => "pages of this origin may not call; add it to `allowed_origins`".into(),
+            Self::Loop => "this is the manager itself, which cannot be its own server".into(),
             Self::Key(Denied::Missing) => {
                 "a key is needed; send `Authorization: Bearer <key>`".into()
             }

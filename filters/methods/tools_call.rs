@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Asked, Cancellable, Reply, Seat, Step};
+use gateway::{Asked, Cancellable, Denied, Reply, Seat, Step};
 use pingora_core::Result;
 use protocol::json;
 use protocol::{Era, Version, codes, message, meta, param};
@@ -135,7 +135,7 @@ async fn follow(
     let mut waiting = Waiting::new(request);
     // From here on a change is noticed; what changed before is seen now.
     if !request.gateway.still(&request.caller) {
-        return Err(broken());
+        return shut_off(request, client).await;
     }
     // Boxed: these two are the large futures of a call, and each frame around an unboxed one
     // would be as large, and moved several times on the way.
@@ -146,7 +146,8 @@ async fn follow(
         Ok(Err(reply)) => return finish(request, client, reply).await,
         // Not sent yet, so there is nothing to run on.
         Err(Gone::Cancelled) => return unanswered(request, client).await,
-        Err(Gone::Client | Gone::Out) => return Err(broken()),
+        Err(Gone::Out) => return shut_off(request, client).await,
+        Err(Gone::Client) => return Err(broken()),
     };
     loop {
         let gone = match waiting.beside(client, Box::pin(running.next()).as_mut()).await {
@@ -163,15 +164,31 @@ async fn follow(
                 running.run_on(waiting.cancellable.take(), kept);
                 Err(broken())
             }
-            Gone::Client | Gone::Out => {
+            Gone::Client => {
                 running.cancel();
                 Err(broken())
+            }
+            Gone::Out => {
+                running.cancel();
+                shut_off(request, client).await
             }
             Gone::Cancelled => {
                 running.cancel();
                 unanswered(request, client).await
             }
         };
+    }
+}
+
+/// The key was revoked or the session ended while the call ran: said, unless a stream has
+/// begun, which ends.
+async fn shut_off(request: &Request<'_>, client: &mut Client<'_>) -> Result<()> {
+    if client.is_streaming() {
+        return Err(broken());
+    }
+    match request.gateway.still(&request.caller) {
+        true => client.refuse(&Refusal::UnknownSession).await,
+        false => client.refuse(&Refusal::Key(Denied::Revoked)).await,
     }
 }
 

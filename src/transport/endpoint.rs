@@ -18,6 +18,7 @@ use rustls_pki_types::pem::PemObject;
 use crate::context::Context;
 use crate::failure::{Failure, expand};
 use crate::head::Head;
+use crate::hop;
 use crate::pool::Pool;
 
 /// A host that vanished is noticed by the system within some ten seconds, also while a call
@@ -263,6 +264,7 @@ fn base_request(
     for ((name, _), value) in headers.iter().zip(&values) {
         insert(name, value)?;
     }
+    head.insert(hop::NAME, hop::own());
     Ok(head)
 }
 

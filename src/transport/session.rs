@@ -287,6 +287,22 @@ pub(crate) fn modern(mut params: Members<'_>) -> String {
     params.to_text()
 }
 
+/// Whether a server that answered `server/discover` speaks the version that was asked for.
+///
+/// # Errors
+/// When it does not say so.
+pub(crate) fn speaks_modern(hello: &str) -> Result<(), Failure> {
+    let members = Members::parse(hello).map_err(|e| Failure::Garbage(e.to_string()))?;
+    let versions = members.get("supportedVersions").and_then(|raw| json::elements(raw).ok());
+    let newest = Version::NEWEST.as_str();
+    match versions {
+        Some(list) if list.iter().any(|raw| json::string(raw).is_some_and(|v| v == newest)) => {
+            Ok(())
+        }
+        _ => Err(Failure::Garbage(format!("its `supportedVersions` do not name {newest}"))),
+    }
+}
+
 /// The version that a server chose, when it is one that we speak (U8).
 pub(crate) fn agreed(hello: &str) -> Result<Version, Failure> {
     let members = Members::parse(hello).map_err(|e| Failure::Garbage(e.to_string()))?;

@@ -84,7 +84,8 @@ impl StdioLink {
                 None => PROBE.min(server.timeout),
             };
             let params = session::modern(Members::default());
-            match link.ask("server/discover", &params, within).await {
+            let hello = link.ask("server/discover", &params, within).await;
+            match hello.and_then(|hello| session::speaks_modern(&hello).map(|()| hello)) {
                 Ok(hello) => {
                     guard.disarm();
                     return Ok((link, Era::Modern, hello));
