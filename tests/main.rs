@@ -7,6 +7,7 @@ mod behaviour;
 mod calls;
 mod cases;
 mod conformance;
+mod faults;
 mod front;
 mod real_clients;
 mod real_servers;
