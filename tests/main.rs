@@ -9,6 +9,7 @@ mod cases;
 mod conformance;
 mod faults;
 mod front;
+mod hostile;
 mod real_clients;
 mod real_servers;
 mod support;

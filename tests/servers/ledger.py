@@ -12,6 +12,9 @@ import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+# Arguments may be nested thousands of levels deep.
+sys.setrecursionlimit(20_000)
+
 FILE = sys.argv[2]
 HINTS = {"reads": {"readOnlyHint": True}, "repeats": {"readOnlyHint": False, "idempotentHint": True}, "writes": {}}
 TOOLS = [{"name": name, "inputSchema": {"type": "object"}, "annotations": HINTS[name]} for name in HINTS]
