@@ -3,32 +3,6 @@
 
 use mcpm_protocol::sse::Reader;
 
-/// What streams are made of.
-pub(crate) const PARTS: [&[u8]; 22] = [
-    b"\r",
-    b"\n",
-    b"\r\n",
-    b"\n\n",
-    b"data",
-    b"data:",
-    b"data: {\"a\":1}",
-    b"data:  x",
-    b"event: e",
-    b"event",
-    b"id: 7",
-    b"id:\0",
-    b"id",
-    b"retry: 30",
-    b"retry: +5",
-    b"retry: x",
-    b": note",
-    b":",
-    b"\xef\xbb\xbf",
-    b"\xc3\xa9",
-    b"\xff",
-    b"other: x",
-];
-
 /// A limit that no short stream meets, and one that some do.
 const LIMITS: [usize; 2] = [1 << 20, 24];
 

@@ -8,6 +8,32 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
+/// What streams are made of.
+const PARTS: [&[u8]; 22] = [
+    b"\r",
+    b"\n",
+    b"\r\n",
+    b"\n\n",
+    b"data",
+    b"data:",
+    b"data: {\"a\":1}",
+    b"data:  x",
+    b"event: e",
+    b"event",
+    b"id: 7",
+    b"id:\0",
+    b"id",
+    b"retry: 30",
+    b"retry: +5",
+    b"retry: x",
+    b": note",
+    b":",
+    b"\xef\xbb\xbf",
+    b"\xc3\xa9",
+    b"\xff",
+    b"other: x",
+];
+
 /// JSON text of any kind, well-formed but for what is odd on purpose.
 fn json() -> impl Strategy<Value = String> {
     let odd = [
@@ -131,7 +157,7 @@ proptest! {
 
     #[test]
     fn events_are_the_same_however_the_bytes_are_cut(
-        parts in vec(select(events::PARTS.to_vec()), 0..40),
+        parts in vec(select(PARTS.to_vec()), 0..40),
         cuts in vec(1..9_usize, 1..6),
     ) {
         events::check(&parts.concat(), &cuts);
