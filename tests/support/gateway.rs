@@ -1,7 +1,7 @@
 //! The real binary with a folder, a port and a database of its own.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -121,6 +121,11 @@ impl Gateway {
         self.process.tail()
     }
 
+    /// Its database file.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.folder.path().join("mcp-manager.db")
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
@@ -143,6 +148,13 @@ impl Drop for Gateway {
 
 /// Starts the binary in `folder`; port 0 takes a free one.
 fn spawn(folder: &Path, port: u16, environment: &[(&str, &str)]) -> (Process, SocketAddr) {
+    let mut process = Process::start(&mut command(folder, port, environment));
+    let address = process.line("a gateway that listens", listening);
+    (process, address)
+}
+
+/// The command that starts the binary in `folder`, with a pipe for its log.
+pub(crate) fn command(folder: &Path, port: u16, environment: &[(&str, &str)]) -> Command {
     let config = folder.join("mcp-manager.yaml");
     let database = folder.join("mcp-manager.db");
     let text = format!(
@@ -151,22 +163,20 @@ fn spawn(folder: &Path, port: u16, environment: &[(&str, &str)]) -> (Process, So
         database.display()
     );
     std::fs::write(&config, text).unwrap();
-    let mut process = Process::start(
-        Command::new(env!("CARGO_BIN_EXE_mcp-manager"))
-            .args(["serve", "--config"])
-            .arg(&config)
-            .current_dir(folder)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", folder)
-            .env("MCPM_ADMIN_TOKEN", ADMIN_TOKEN)
-            .env("MCPM_LOG_FORMAT", "json")
-            .envs(environment.iter().copied())
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped()),
-    );
-    let address = process.line("a gateway that listens", listening);
-    (process, address)
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-manager"));
+    command
+        .args(["serve", "--config"])
+        .arg(&config)
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", folder)
+        .env("MCPM_ADMIN_TOKEN", ADMIN_TOKEN)
+        .env("MCPM_LOG_FORMAT", "json")
+        .envs(environment.iter().copied())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
+    command
 }
 
 /// The address in the log line that says where the gateway listens.
