@@ -79,6 +79,7 @@ async fn post(mcp: &Mcp, caller: Caller, client: &mut Client<'_>) -> Result<()> 
     if !accept::sends_json(client.headers()) {
         return client.refuse(&Refusal::MediaType).await;
     }
+    client.events_only = !accept.json;
     let body = match body::read(client.http, mcp.body_limit).await {
         Ok(body) => body,
         Err(refusal) => return client.refuse(&refusal).await,

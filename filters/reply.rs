@@ -50,6 +50,8 @@ pub struct Client<'a> {
     pub report: &'a mut Report,
     origin: Option<HeaderValue>,
     streaming: bool,
+    /// Whether the client takes event streams alone (HTTP-09).
+    pub(crate) events_only: bool,
     /// Where what is sent on a stream is kept, for a client that may resume it.
     resumable: Option<Arc<Conversation>>,
     /// The open stream's messages.
@@ -66,7 +68,8 @@ impl<'a> Client<'a> {
     /// A client that has been answered nothing yet.
     pub fn new(http: &'a mut Session, report: &'a mut Report) -> Self {
         let origin = http.get_header(header::ORIGIN).cloned();
-        Self { http, report, origin, streaming: false, resumable: None, kept: None }
+        let (resumable, kept) = (None, None);
+        Self { http, report, origin, streaming: false, events_only: false, resumable, kept }
     }
 
     /// The request's headers.
@@ -85,7 +88,8 @@ impl<'a> Client<'a> {
         self
     }
 
-    /// Answers with JSON. `parts` are written one after the other.
+    /// Answers with JSON; with the one event that holds it, for a client that takes nothing
+    /// else. `parts` are written one after the other.
     pub(crate) async fn json(&mut self, status: u16, parts: &[Bytes]) -> Result<()> {
         self.json_with(status, &[], parts).await
     }
@@ -97,9 +101,18 @@ impl<'a> Client<'a> {
         more: &[(&'static str, &str)],
         parts: &[Bytes],
     ) -> Result<()> {
+        let mut event = Vec::new();
+        if status == 200 && self.events_only {
+            sse::write_event(&parts.concat(), &mut event);
+        }
+        let event = [Bytes::from(event)];
+        let (kind, parts) = match event[0].is_empty() {
+            true => ("application/json", parts),
+            false => ("text/event-stream", &event[..]),
+        };
         let length: usize = parts.iter().map(Bytes::len).sum();
         let mut head = self.head(status, 6 + more.len())?;
-        head.insert_header(header::CONTENT_TYPE, "application/json")?;
+        head.insert_header(header::CONTENT_TYPE, kind)?;
         head.insert_header(header::CONTENT_LENGTH, length)?;
         for (name, value) in more {
             head.insert_header(*name, *value)?;
