@@ -5,6 +5,7 @@
 mod arg;
 mod bid;
 mod cat;
+mod http;
 mod res;
 mod sch;
 mod ses;
