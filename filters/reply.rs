@@ -14,10 +14,6 @@ use protocol::sse;
 use crate::body;
 use crate::refusal::Refusal;
 
-/// Idle keep-alive of a client's connection, in seconds. Set with each answer: pingora
-/// would keep the connection for ever after its first request.
-const KEEPALIVE: u64 = 75;
-
 /// Up to this many bytes, one write of a copy is cheaper than a write for each part.
 const SMALL: usize = 16 << 10;
 
@@ -49,6 +45,8 @@ pub struct Client<'a> {
     /// For the log.
     pub report: &'a mut Report,
     origin: Option<HeaderValue>,
+    /// How long its connection may wait for another request.
+    idle: Duration,
     streaming: bool,
     /// Whether the client takes event streams alone (HTTP-09).
     pub(crate) events_only: bool,
@@ -66,10 +64,11 @@ impl std::fmt::Debug for Client<'_> {
 
 impl<'a> Client<'a> {
     /// A client that has been answered nothing yet.
-    pub fn new(http: &'a mut Session, report: &'a mut Report) -> Self {
+    /// `idle` is how long its connection may wait for another request.
+    pub fn new(http: &'a mut Session, report: &'a mut Report, idle: Duration) -> Self {
         let origin = http.get_header(header::ORIGIN).cloned();
         let (resumable, kept) = (None, None);
-        Self { http, report, origin, streaming: false, events_only: false, resumable, kept }
+        Self { http, report, origin, idle, streaming: false, events_only: false, resumable, kept }
     }
 
     /// The request's headers.
@@ -249,7 +248,8 @@ impl<'a> Client<'a> {
 
     fn head(&mut self, status: u16, room: usize) -> Result<ResponseHeader> {
         self.report.status = status;
-        self.http.set_keepalive(Some(KEEPALIVE));
+        // With each answer: pingora would keep the connection for ever after its first request.
+        self.http.set_keepalive(Some(self.idle.as_secs()));
         // Who asks and does not read must not hold an answer for ever.
         self.http.set_write_timeout(Some(STALLED));
         // Names go out in lower case: keeping their case costs a second map.

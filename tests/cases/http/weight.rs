@@ -1,6 +1,6 @@
 //! HTTP-14, 15, 16: large and slow bodies, silence, callers who leave.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use super::{json_of, usual};
 use crate::cases::{before, call};
 use crate::support::gateway::Gateway;
 use crate::support::http::{self, Reply};
-use crate::support::mcp::{MODERN, Session};
+use crate::support::mcp::{MODERN, Peer, Session};
 use crate::support::odd::{Action, Odd};
 use crate::support::process::{memory, open_files};
 use crate::support::{SOON, eventually};
@@ -53,6 +53,41 @@ fn http_14_a_body_beyond_the_limit_is_refused_however_it_comes() {
     too_large(&gateway, &key, &format!("Content-Length: {}", large.len()), &large);
     let chunks = format!("{:x}\r\n{large}\r\n0\r\n\r\n", large.len());
     too_large(&gateway, &key, "Transfer-Encoding: chunked", &chunks);
+}
+
+#[test]
+fn http_14_a_body_that_drips_is_given_up_and_holds_up_nobody() {
+    let gateway = Gateway::start_as("limits: {body_time: 2s}\n", &[]);
+    let key = gateway.add_key("full");
+    let (bearer, session) = (key.bearer(), gateway.session(&key));
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {}\r\nAuthorization: {bearer}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n",
+        gateway.address
+    );
+    let started = Instant::now();
+    let slow: Vec<TcpStream> = (0..64)
+        .map(|_| {
+            let mut socket = TcpStream::connect(gateway.address).unwrap();
+            socket.write_all(head.as_bytes()).unwrap();
+            socket
+        })
+        .collect();
+    for mut socket in &slow {
+        socket.write_all(b"{").unwrap();
+        let asked = Instant::now();
+        assert_eq!(session.clone().request("ping", "{}").result(), "{}");
+        assert!(asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
+    }
+    for mut socket in slow {
+        // The rest keeps coming, ten bytes a second.
+        let mut answer = [0; 12];
+        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        while socket.read_exact(&mut answer).is_err() {
+            assert!(started.elapsed() < SOON, "a slow body is still waited for");
+            let _refused_by_now = socket.write_all(b" ");
+        }
+        assert_eq!(&answer, b"HTTP/1.1 408");
+    }
 }
 
 /// A call that ends when the gate opens.
