@@ -9,6 +9,7 @@ mod http;
 mod res;
 mod sch;
 mod ses;
+mod stdio;
 mod ups;
 
 use serde_json::Value;
