@@ -54,6 +54,9 @@ pub async fn serve(mcp: &Mcp, http: &mut Session, report: &mut Report) -> Result
         client.report.method = "preflight";
         return client.preflight().await;
     }
+    if gateway::is_own_request(client.headers()) {
+        return client.refuse(&Refusal::Loop).await;
+    }
     let caller = match mcp.gateway.admit(key::bearer(client.headers())) {
         Ok(caller) => caller,
         Err(denied) => {

@@ -12,6 +12,8 @@ pub enum Refusal {
     Host,
     /// `Origin` is not allowed.
     Origin,
+    /// The manager itself sends the request: it is registered as its own server.
+    Loop,
     /// No key, or one that is not good.
     Key(Denied),
     /// The HTTP method is not one of `allow`.
@@ -78,6 +80,13 @@ pub enum Refusal {
         /// Whether HTTP says so too: for a malformed request of the modern era.
         bad_request: bool,
     },
+    /// The server asks for a capability that the client did not declare (2026-07-28).
+    Capability {
+        /// Raw id.
+        id: String,
+        /// The server's own error object, raw.
+        error: String,
+    },
     /// A fault of ours.
     Internal {
         /// Raw id.
@@ -90,6 +99,7 @@ impl Refusal {
     pub fn status(&self) -> u16 {
         match self {
             Self::Host | Self::Origin => 403,
+            Self::Loop => 508,
             Self::Key(_) => 401,
             Self::HttpMethod { .. } => 405,
             Self::NotAcceptable(_) => 406,
@@ -109,6 +119,7 @@ impl Refusal {
             | Self::VersionHeader(_)
             | Self::Mismatch { .. }
             | Self::Unsupported { .. }
+            | Self::Capability { .. }
             | Self::Params { .. } => 400,
         }
     }
@@ -121,11 +132,13 @@ impl Refusal {
             Self::UnknownSession => codes::SESSION_NOT_FOUND,
             Self::Mismatch { .. } => codes::HEADER_MISMATCH,
             Self::Unsupported { .. } => codes::UNSUPPORTED_VERSION,
+            Self::Capability { .. } => codes::MISSING_CAPABILITY,
             Self::Method { .. } => codes::METHOD_NOT_FOUND,
             Self::Params { .. } => codes::INVALID_PARAMS,
             Self::Internal { .. } | Self::Busy { .. } => codes::INTERNAL,
             Self::Host
             | Self::Origin
+            | Self::Loop
             | Self::Key(_)
             | Self::HttpMethod { .. }
             | Self::NotAcceptable(_)
@@ -146,6 +159,7 @@ impl Refusal {
                            or localhost on the same computer"
                 .into(),
             Self::Origin => "pages of this origin may not call; add it to `allowed_origins`".into(),
+            Self::Loop => "this is the manager itself, which cannot be its own server".into(),
             Self::Key(Denied::Missing) => {
                 "a key is needed; send `Authorization: Bearer <key>`".into()
             }
@@ -178,6 +192,7 @@ impl Refusal {
                 format!("protocol version `{requested}` is not supported")
             }
             Self::Method { method, .. } => format!("unknown method `{method}`"),
+            Self::Capability { error, .. } => codes::message_of(error),
             Self::Internal { .. } => "the manager failed; see its log".into(),
         }
     }
@@ -185,6 +200,8 @@ impl Refusal {
     /// The JSON-RPC answer.
     pub fn body(&self) -> String {
         let data = match self {
+            // With the server's own data, which names the capability.
+            Self::Capability { id, error } => return message::failure(Some(id), error),
             Self::Unsupported { requested, .. } => Some(format!(
                 r#"{{"supported":["{}"],"requested":{}}}"#,
                 Version::NEWEST.as_str(),
@@ -204,6 +221,7 @@ impl Refusal {
             | Self::Method { id, .. }
             | Self::Params { id, .. }
             | Self::Busy { id }
+            | Self::Capability { id, .. }
             | Self::Internal { id } => Some(id),
             _ => None,
         }

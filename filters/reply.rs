@@ -184,6 +184,11 @@ impl<'a> Client<'a> {
         self.resumable = Some(conversation);
     }
 
+    /// Whether it could resume a stream, and has none yet.
+    pub(crate) fn waits_to_be_resumable(&self) -> bool {
+        self.resumable.is_some() && !self.streaming
+    }
+
     /// What the client can resume by, for whoever goes on writing it: nothing before a stream
     /// was opened, since the client has no event id then.
     pub(crate) fn take_kept(&mut self) -> Option<Arc<Kept>> {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use catalog::{Lookup, ServerId};
+use catalog::ServerId;
 use filters::{Bind, Hosts};
-use gateway::{Gateway, Options};
+use gateway::{Gateway, Options, Surroundings};
 use store::{AuditKind, Change, Store};
 use tokio::sync::watch;
 
@@ -41,7 +41,7 @@ pub(crate) async fn start(settings: &Settings) -> anyhow::Result<Running> {
     let listener = Listener::bind(SocketAddr::new(settings.boot.host, settings.boot.port))?;
     let tls = settings.tls().map(|(cert, key)| Tls::read(cert, key)).transpose()?.map(Arc::new);
     let store = open_store(settings).await?;
-    let gateway = Gateway::start(store, options(settings), lookup(settings)).await?;
+    let gateway = Gateway::start(store, options(settings), surroundings(settings)).await?;
     let front = Front::new(gateway.clone(), hosts(settings), &settings.limits);
     let (address, requests) = (listener.address(), front.requests());
     if let Some(tls) = &tls {
@@ -146,10 +146,16 @@ pub(crate) fn options(settings: &Settings) -> Options {
     }
 }
 
-/// Values for `${NAME}` in servers' settings: the environment and the `.env` files.
-pub(crate) fn lookup(settings: &Settings) -> Lookup {
+/// Values for `${NAME}` in servers' settings: the environment and the `.env` files. And this
+/// program itself, as the warden of local servers.
+pub(crate) fn surroundings(settings: &Settings) -> Surroundings {
     let env = settings.env.clone();
-    Arc::new(move |name| env.get(name).map(str::to_owned))
+    let program = std::env::current_exe();
+    let warden = program.map(|program| vec![program.into(), crate::cli::WARDEN.into()]);
+    Surroundings {
+        lookup: Arc::new(move |name| env.get(name).map(str::to_owned)),
+        warden: warden.unwrap_or_default(),
+    }
 }
 
 fn hosts(settings: &Settings) -> Hosts {

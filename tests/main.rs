@@ -11,3 +11,4 @@ mod front;
 mod real_clients;
 mod real_servers;
 mod support;
+mod trouble;

@@ -5,10 +5,10 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Asked, Cancellable, Reply, Seat, Step};
+use gateway::{Asked, Cancellable, Denied, Reply, Seat, Step};
 use pingora_core::Result;
 use protocol::json;
-use protocol::{Era, Version, message, meta, param};
+use protocol::{Era, Version, codes, message, meta, param};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,10 @@ use crate::rpc::Request;
 
 /// How long a client hears nothing before it gets a sign of life (HTTP-15).
 pub(crate) const QUIET: Duration = Duration::from_secs(15);
+
+/// How long a call may take before its answer becomes a stream, for a client that could then
+/// fetch the answer after losing its connection: without an event it has nothing to ask by.
+const RESUMABLE: Duration = Duration::from_millis(100);
 
 pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Result<()> {
     let asked = match prepare(request, |name| client.header(name)) {
@@ -131,7 +135,7 @@ async fn follow(
     let mut waiting = Waiting::new(request);
     // From here on a change is noticed; what changed before is seen now.
     if !request.gateway.still(&request.caller) {
-        return Err(broken());
+        return shut_off(request, client).await;
     }
     // Boxed: these two are the large futures of a call, and each frame around an unboxed one
     // would be as large, and moved several times on the way.
@@ -142,10 +146,13 @@ async fn follow(
         Ok(Err(reply)) => return finish(request, client, reply).await,
         // Not sent yet, so there is nothing to run on.
         Err(Gone::Cancelled) => return unanswered(request, client).await,
-        Err(Gone::Client | Gone::Out) => return Err(broken()),
+        Err(Gone::Out) => return shut_off(request, client).await,
+        Err(Gone::Client) => return Err(broken()),
     };
     loop {
         let gone = match waiting.beside(client, Box::pin(running.next()).as_mut()).await {
+            // The call's own session may have heard of a revoked key first.
+            Ok(Step::Done(_)) if !request.gateway.still(&request.caller) => Gone::Out,
             Ok(Step::Done(reply)) => return finish(request, client, reply).await,
             Ok(Step::Notice(notice)) => match pass_on(request, client, notice).await {
                 Ok(()) => continue,
@@ -159,15 +166,31 @@ async fn follow(
                 running.run_on(waiting.cancellable.take(), kept);
                 Err(broken())
             }
-            Gone::Client | Gone::Out => {
+            Gone::Client => {
                 running.cancel();
                 Err(broken())
+            }
+            Gone::Out => {
+                running.cancel();
+                shut_off(request, client).await
             }
             Gone::Cancelled => {
                 running.cancel();
                 unanswered(request, client).await
             }
         };
+    }
+}
+
+/// The key was revoked or the session ended while the call ran: said, unless a stream has
+/// begun, which ends.
+async fn shut_off(request: &Request<'_>, client: &mut Client<'_>) -> Result<()> {
+    if client.is_streaming() {
+        return Err(broken());
+    }
+    match request.gateway.still(&request.caller) {
+        true => client.refuse(&Refusal::UnknownSession).await,
+        false => client.refuse(&Refusal::Key(Denied::Revoked)).await,
     }
 }
 
@@ -209,7 +232,8 @@ impl<'r> Waiting<'r> {
     ) -> std::result::Result<T, Gone> {
         let request = self.request;
         let cancelled = self.cancellable.as_ref().map_or(&self.never, |call| &call.cancelled);
-        let mut quiet = pin!(tokio::time::sleep(QUIET));
+        let patience = if client.waits_to_be_resumable() { RESUMABLE } else { QUIET };
+        let mut quiet = pin!(tokio::time::sleep(patience));
         loop {
             tokio::select! {
                 biased;
@@ -252,10 +276,18 @@ async fn finish(request: &Request<'_>, client: &mut Client<'_>, reply: Reply) ->
     }
     match reply {
         Reply::Result(raw) => client.json(200, &request.parts(raw)).await,
+        Reply::Error(error) if lacks_capability(request.era, &error) => {
+            client.refuse(&Refusal::Capability { id: request.id.to_owned(), error }).await
+        }
         Reply::Error(error) => {
             client.json(200, &[Bytes::from(message::failure(Some(request.id), &error))]).await
         }
     }
+}
+
+/// A modern client learns from the status, too, that it lacks a capability (F76).
+fn lacks_capability(era: Era, error: &str) -> bool {
+    era == Era::Modern && codes::code_of(error) == i64::from(codes::MISSING_CAPABILITY)
 }
 
 /// A cancelled call gets no answer (F39), but its HTTP request must end somehow: with an

@@ -2,7 +2,7 @@
 //! snapshot that every request reads from start to end. Pure: no I/O, no clock.
 //!
 //! Reading order: [`model`] (what operators set up), [`caller`] (who asks), [`reference`] (values from the
-//! environment), [`tool`] and [`known`] (what a server offers), [`naming`] (what clients call
+//! environment), [`tool`], `sound` and [`known`] (what a server offers), [`naming`] (what clients call
 //! it), [`snapshot`] (all of it at one moment), [`view`] (what one group lists and may call).
 
 pub mod caller;
@@ -12,6 +12,7 @@ pub mod naming;
 pub mod reference;
 pub mod secret;
 pub mod snapshot;
+mod sound;
 pub mod tool;
 pub mod view;
 

@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use protocol::json::{self, Members};
 
+use crate::sound::sound;
+
 /// A tool of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool {
@@ -20,6 +22,8 @@ pub struct Tool {
     pub idempotent: bool,
     /// Properties carrying `x-mcp-header`, as (property, header name).
     pub header_params: Vec<(String, String)>,
+    /// Members that were of the wrong type and are left out.
+    pub dropped: Vec<&'static str>,
     text: String,
     name_at: Range<usize>,
 }
@@ -41,13 +45,12 @@ pub enum ToolError {
 impl Tool {
     /// Reads one entry of a `tools/list` answer.
     ///
-    /// A missing, `null` or empty `inputSchema` becomes `{"type":"object"}`, the least that
-    /// clients accept (SCH-03).
+    /// What would make a client refuse the whole list is mended (see [`crate::sound`]).
     ///
     /// # Errors
     /// Says what makes this tool unusable; skip it and go on with the others.
     pub fn parse(text: &str) -> Result<Self, ToolError> {
-        let text = with_schema(text)?;
+        let (text, dropped) = sound(text)?;
         let members = Members::parse(&text).map_err(|_| ToolError::NotAnObject)?;
         let raw_name = members.get("name").ok_or(ToolError::NoName)?;
         let name = json::string(raw_name).ok_or(ToolError::NoName)?.into_owned();
@@ -66,7 +69,7 @@ impl Tool {
             None => Vec::new(),
         };
         let (read_only, idempotent) = (hint("readOnlyHint"), hint("idempotentHint"));
-        Ok(Self { name, description, read_only, idempotent, header_params, name_at, text })
+        Ok(Self { name, description, read_only, idempotent, header_params, dropped, name_at, text })
     }
 
     /// The tool as the server described it.
@@ -93,26 +96,6 @@ impl Tool {
     pub fn repeatable(&self) -> bool {
         self.read_only || self.idempotent
     }
-}
-
-/// The tool's text, with at least an object schema.
-fn with_schema(text: &str) -> Result<String, ToolError> {
-    let mut members = Members::parse(text).map_err(|_| ToolError::NotAnObject)?;
-    let repaired = match members.get("inputSchema") {
-        None | Some("null") => r#"{"type":"object"}"#.to_owned(),
-        Some(schema) => match Members::parse(schema) {
-            Ok(schema) if schema.get("type").is_none() => {
-                let mut schema = schema;
-                schema.set("type", r#""object""#);
-                schema.to_text()
-            }
-            Ok(_) => return Ok(text.trim().to_owned()),
-            // A list with such a schema is refused whole by strict clients.
-            Err(_) => r#"{"type":"object"}"#.to_owned(),
-        },
-    };
-    members.set("inputSchema", &repaired);
-    Ok(members.to_text())
 }
 
 /// Where `part`, a slice of `whole`, starts.

@@ -20,6 +20,10 @@ const NONE: u64 = 0;
 /// Digest that differs from every list: the client may have read one before a restart.
 const UNKNOWN: u64 = u64::MAX;
 
+/// What a client hears that said nothing of log levels: the server's choice (`logging/setLevel`
+/// is optional), but not what is for those who look for faults.
+const INFO: u8 = 1;
+
 /// A legacy session.
 #[derive(Debug)]
 pub struct Conversation {
@@ -59,7 +63,7 @@ impl Conversation {
             calls: Mutex::default(),
             listed: AtomicU64::new(if restored { UNKNOWN } else { NONE }),
             stream: Mutex::default(),
-            log_level: AtomicU8::new(0),
+            log_level: AtomicU8::new(INFO),
             used: AtomicI64::new(now()),
             streams: Streams::default(),
         })
@@ -121,7 +125,7 @@ impl Conversation {
         self.log_level.store(severity, Ordering::Relaxed);
     }
 
-    /// The lowest severity of log messages that the client wants; 0 (all) at first.
+    /// The lowest severity of log messages that the client wants; 1 (`info`) at first.
     pub fn log_level(&self) -> u8 {
         self.log_level.load(Ordering::Relaxed)
     }

@@ -152,7 +152,7 @@ impl Gateway {
                 .get("arguments")
                 .filter(|_| !found.tool.header_params.is_empty())
                 .map(str::to_owned),
-            log_level: asked.meta.log_level.as_deref().map(str::to_owned),
+            log_level: asked.log_level.and_then(meta::level),
             wants_progress: running.progress_token.is_some(),
         };
         match running.begin(Arc::new(recipe)).await {
@@ -269,6 +269,12 @@ impl Running {
 
     fn answered(&mut self, answer: &Answer) -> Reply {
         let from = self.call.as_ref().map_or(Era::Legacy, Call::era);
+        if let Some(why) = malformed(answer) {
+            let Found { server, tool, .. } = &self.found;
+            tracing::warn!(server = server.name, tool = tool.name, why, "a malformed answer");
+            let text = words::malformed(tool, &server.name, why);
+            return self.end(Outcome::Failed, &words::error_result(&text));
+        }
         if answer.is_error {
             self.book(Outcome::Failed);
             let error = bridge::error(answer.text(), self.era);
@@ -355,6 +361,30 @@ impl Drop for Running {
             call.cancel();
         }
         self.book(Outcome::Cancelled);
+    }
+}
+
+/// What no client could read about an answer. The usual start of a result is enough to know
+/// that it is in order.
+fn malformed(answer: &Answer) -> Option<&'static str> {
+    let text = answer.text();
+    if text.starts_with("{\"content\":[") {
+        return None;
+    }
+    let Ok(members) = Members::parse(text) else {
+        return Some(if answer.is_error { "its error" } else { "its result" });
+    };
+    let number = |raw: &str| raw.parse::<i64>().is_ok();
+    match answer.is_error {
+        true if !members.get("code").is_some_and(number) => Some("the `code` of its error"),
+        true if members.get("message").and_then(json::string).is_none() => {
+            Some("the `message` of its error")
+        }
+        true => None,
+        false => members
+            .get("content")
+            .is_some_and(|content| !content.starts_with('['))
+            .then_some("the `content` of its result"),
     }
 }
 

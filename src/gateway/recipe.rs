@@ -12,7 +12,7 @@ pub(crate) struct ToolCall {
     pub(crate) call: bridge::Call,
     /// Raw arguments, for a tool that wants some of them in headers.
     pub(crate) arguments: Option<String>,
-    pub(crate) log_level: Option<String>,
+    pub(crate) log_level: Option<&'static str>,
     pub(crate) wants_progress: bool,
 }
 
@@ -20,7 +20,7 @@ impl Recipe for ToolCall {
     fn make(&self, wants: &Wants) -> Request {
         let hop = bridge::Hop {
             progress_token: self.wants_progress.then_some(wants.token.as_str()),
-            log_level: self.log_level.as_deref(),
+            log_level: self.log_level,
             client_info: CLIENT_INFO,
         };
         let headers = match wants.era {

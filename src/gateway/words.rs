@@ -58,6 +58,15 @@ pub(crate) fn failed(tool: &Tool, server: &str, failure: &Failure) -> String {
     )
 }
 
+/// For an answer that breaks the protocol.
+pub(crate) fn malformed(tool: &Tool, server: &str, what: &str) -> String {
+    format!(
+        "`{}` on server `{server}` answered, but {what} is not as the protocol wants it, so it \
+         cannot be shown. Whether the tool did what it should is not known.",
+        tool.name
+    )
+}
+
 /// Names come from clients; a long one is cut, so that an answer stays short.
 fn short(name: &str) -> String {
     const MOST: usize = 80;

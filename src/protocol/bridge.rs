@@ -93,7 +93,8 @@ pub fn result(raw: &str, from: Era, to: Era, server_info: &str) -> Option<String
     }
     match to {
         Era::Modern => {
-            if result.get("resultType").is_none() {
+            // A word of the older era that happens to have that name means nothing here.
+            if from == Era::Legacy || result.get("resultType").is_none() {
                 result.set("resultType", "\"complete\"");
             }
             meta_members.set(meta::SERVER_INFO, server_info);

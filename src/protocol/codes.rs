@@ -14,6 +14,8 @@ pub const INVALID_PARAMS: i32 = -32602;
 pub const INTERNAL: i32 = -32603;
 /// A mirrored header is missing or differs from the body (2026-07-28).
 pub const HEADER_MISMATCH: i32 = -32020;
+/// The client did not declare a capability that the call needs (2026-07-28).
+pub const MISSING_CAPABILITY: i32 = -32021;
 /// The protocol version is not supported (2026-07-28).
 pub const UNSUPPORTED_VERSION: i32 = -32022;
 /// The session is unknown or over; legacy servers and clients use this code with a 404.

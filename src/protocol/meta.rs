@@ -67,10 +67,16 @@ impl<'a> RequestMeta<'a> {
 
 /// The severity of a log level, 0 (`debug`) to 7 (`emergency`); `None` for another word.
 pub fn severity(level: &str) -> Option<u8> {
-    const LEVELS: [&str; 8] =
-        ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
     LEVELS.iter().position(|known| *known == level).map(|place| place as u8)
 }
+
+/// The log level of a severity.
+pub fn level(severity: u8) -> Option<&'static str> {
+    LEVELS.get(usize::from(severity)).copied()
+}
+
+const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 /// The `_meta` members that a request to a modern server must carry (U12), raw.
 pub fn modern<'a>(capabilities: &'a str, client_info: &'a str) -> [(&'static str, &'a str); 3] {

@@ -29,7 +29,9 @@ pub struct Reader {
     has_data: bool,
     after_cr: bool,
     started: bool,
-    /// The last `id` field seen, for resuming.
+    /// Of the event under way; it counts once the event is complete.
+    id: Option<String>,
+    /// The id of the last complete event, for resuming.
     pub last_id: Option<String>,
     /// The last `retry` field seen, in milliseconds.
     pub retry_ms: Option<u64>,
@@ -46,6 +48,7 @@ impl Reader {
             has_data: false,
             after_cr: false,
             started: false,
+            id: None,
             last_id: None,
             retry_ms: None,
         }
@@ -57,6 +60,7 @@ impl Reader {
         self.line.clear();
         self.data.clear();
         self.kind.clear();
+        self.id = None;
         (self.has_data, self.after_cr, self.started) = (false, false, false);
     }
 
@@ -88,6 +92,16 @@ impl Reader {
         Ok(())
     }
 
+    /// The event that was under way when the stream ended. A server may forget the empty line
+    /// after its last one.
+    pub fn finish(&mut self) -> Option<Event> {
+        let line = std::mem::take(&mut self.line);
+        if !line.is_empty() {
+            self.take_line(&line);
+        }
+        self.dispatch()
+    }
+
     fn within_limit(&self) -> Result<(), TooLong> {
         if self.line.len() + self.data.len() > self.limit {
             Err(TooLong(self.limit))
@@ -101,6 +115,9 @@ impl Reader {
             line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         }
         if line.is_empty() {
+            if let Some(id) = self.id.take() {
+                self.last_id = Some(id);
+            }
             return self.dispatch();
         }
         let (field, value) = match memchr(b':', line) {
@@ -118,7 +135,7 @@ impl Reader {
             }
             b"event" => self.kind = String::from_utf8_lossy(value).into_owned(),
             b"id" if !value.contains(&0) => {
-                self.last_id = Some(String::from_utf8_lossy(value).into_owned());
+                self.id = Some(String::from_utf8_lossy(value).into_owned());
             }
             b"retry" => {
                 self.retry_ms = std::str::from_utf8(value).ok().and_then(|ms| ms.parse().ok());
@@ -207,6 +224,21 @@ mod tests {
     #[test]
     fn several_data_lines_are_joined() {
         check("data: {\ndata: }\n\n", &["{\n}"]);
+    }
+
+    #[test]
+    fn the_last_event_may_lack_its_empty_line() {
+        let mut reader = Reader::new(100);
+        assert_eq!(reader.push(b"data: {\ndata: }", |_| panic!("not complete")), Ok(()));
+        assert_eq!(reader.finish().map(|event| event.data), Some(b"{\n}".to_vec()));
+        assert_eq!(reader.finish(), None);
+    }
+
+    #[test]
+    fn an_event_that_was_cut_is_not_gone_on_from() {
+        let mut reader = Reader::new(100);
+        let read = reader.push(b"id: 1\ndata: {}\n\nid: 2\ndata: {", |_| ());
+        assert_eq!((read, reader.last_id.as_deref()), (Ok(()), Some("1")));
     }
 
     #[test]

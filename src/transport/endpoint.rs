@@ -18,6 +18,7 @@ use rustls_pki_types::pem::PemObject;
 use crate::context::Context;
 use crate::failure::{Failure, expand};
 use crate::head::Head;
+use crate::hop;
 use crate::pool::Pool;
 
 /// A host that vanished is noticed by the system within some ten seconds, also while a call
@@ -263,6 +264,7 @@ fn base_request(
     for ((name, _), value) in headers.iter().zip(&values) {
         insert(name, value)?;
     }
+    head.insert(hop::NAME, hop::own());
     Ok(head)
 }
 
@@ -292,10 +294,29 @@ fn webpki_accepts(der: &[u8]) -> bool {
     rustls::RootCertStore::empty().add(CertificateDer::from(der.to_vec())).is_ok()
 }
 
-/// The root cause in words; pingora's own text repeats the address and names its types.
+/// The cause in words; pingora's own text repeats the address and names its types.
 fn reason(error: &pingora_core::Error) -> String {
-    match (&error.cause, &error.context) {
-        (None, Some(context)) => context.as_str().to_owned(),
-        _ => error.root_cause().to_string(),
+    let mut innermost = error;
+    let mut cause = None;
+    while let Some(next) = &innermost.cause {
+        match next.downcast_ref::<pingora_core::BError>() {
+            Some(deeper) => innermost = deeper,
+            None => {
+                cause = Some(next.to_string());
+                break;
+            }
+        }
     }
+    // Below a failed handshake pingora notes only which address of ours it was tried from.
+    match (cause.filter(|cause| !cause.starts_with("local address")), &innermost.context) {
+        (Some(cause), _) => cause,
+        (None, Some(context)) => without_names(context.as_str()).to_owned(),
+        (None, None) => innermost.etype.as_str().to_owned(),
+    }
+}
+
+/// What the TLS library said, without the function and the host that pingora puts around it.
+fn without_names(context: &str) -> &str {
+    let said = context.strip_prefix("TLS connect() failed: ").unwrap_or(context);
+    said.split(", SNI: ").next().unwrap_or(said)
 }

@@ -3,13 +3,16 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use protocol::{Message, Outcome};
 use tokio::time::Instant;
 
 use crate::failure::Failure;
 use crate::http::HttpExchange;
 use crate::stdio::StdioExchange;
+
+/// Some frameworks begin every answer with it.
+const BOM: &[u8] = "\u{feff}".as_bytes();
 
 /// What a server said about a request.
 #[derive(Debug)]
@@ -43,7 +46,10 @@ impl Answer {
     ///
     /// # Errors
     /// When the body is no message at all.
-    pub(crate) fn read(body: Bytes, id: &str) -> Result<Option<Self>, Failure> {
+    pub(crate) fn read(mut body: Bytes, id: &str) -> Result<Option<Self>, Failure> {
+        if body.starts_with(BOM) {
+            body.advance(BOM.len());
+        }
         let garbage = |why: &dyn std::fmt::Display| Failure::Garbage(why.to_string());
         let text = std::str::from_utf8(&body).map_err(|error| garbage(&error))?;
         let message = Message::parse(text).map_err(|error| garbage(&error))?;
@@ -136,6 +142,17 @@ impl Exchange {
             }
             Ok(event) => event,
             Err(_) => Err(Failure::Timeout(self.each)),
+        }
+    }
+
+    /// Waits until the server has begun to answer.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn opened(&mut self) -> Result<(), Failure> {
+        match &mut self.kind {
+            Kind::Http(exchange) => exchange.opened().await,
+            Kind::Stdio(_) => Ok(()),
         }
     }
 

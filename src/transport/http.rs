@@ -33,15 +33,10 @@ pub(crate) struct HttpExchange {
     id: String,
     request: Bytes,
     repeat: Repeat,
-    state: State,
-}
-
-enum State {
     /// The request is out, nothing has come back.
-    Sent(Connection),
-    /// An event stream is open.
-    Events(Box<Events>),
-    Done,
+    sent: Option<Connection>,
+    /// The answer is an event stream. With neither there is nothing more to come.
+    events: Option<Box<Events>>,
 }
 
 struct Events {
@@ -64,47 +59,54 @@ impl HttpExchange {
         repeat: Repeat,
     ) -> Result<Self, Failure> {
         let connection = wire::send(&link.endpoint, &link.endpoint.aimed(&request)).await?;
-        Ok(Self { link, id, request, repeat, state: State::Sent(connection) })
+        Ok(Self { link, id, request, repeat, sent: Some(connection), events: None })
     }
 
     /// What was read stays read when this is dropped half-way; call it again to go on.
     pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
         loop {
-            match &mut self.state {
-                State::Done => return Err(Failure::Closed),
-                State::Sent(_) => {
-                    if let Some(answer) = self.open().await? {
-                        return Ok(Event::Answer(answer));
-                    }
+            let Some(events) = &mut self.events else {
+                if self.sent.is_none() {
+                    return Err(Failure::Closed);
                 }
-                State::Events(events) => {
-                    if let Some(data) = events.ready.pop_front() {
-                        if let Some(event) = self.message(data).await? {
-                            return Ok(event);
-                        }
-                    } else if let Err(failure) = events.read().await {
-                        // Boxed: rare, and large.
-                        Box::pin(self.resume(failure)).await?;
-                    }
+                if let Some(answer) = self.open().await? {
+                    return Ok(Event::Answer(answer));
                 }
+                continue;
+            };
+            if let Some(data) = events.ready.pop_front() {
+                if let Some(event) = self.message(data).await? {
+                    return Ok(event);
+                }
+            } else if let Err(failure) = events.read().await {
+                // Boxed: rare, and large.
+                Box::pin(self.resume(failure)).await?;
             }
+        }
+    }
+
+    /// Waits for the head of an answer that is to be a stream.
+    pub(crate) async fn opened(&mut self) -> Result<(), Failure> {
+        match self.open().await? {
+            None => Ok(()),
+            Some(_) => Err(Failure::Garbage("a message where a stream was asked for".into())),
         }
     }
 
     /// Does not wait for the server.
     pub(crate) fn cancel(mut self: Box<Self>) {
-        if self.link.era == Era::Legacy && !matches!(self.state, State::Done) {
+        if self.link.era == Era::Legacy && (self.sent.is_some() || self.events.is_some()) {
             let params = format!(r#"{{"requestId":{}}}"#, self.id);
             let note = protocol::message::notification("notifications/cancelled", Some(&params));
             self.link.reply(note);
         }
         // The stream closes with the connection; for the modern era that is the notice.
-        self.state = State::Done;
+        (self.sent, self.events) = (None, None);
     }
 
     /// Reads the head of the answer, and the answer itself unless a stream begins.
     async fn open(&mut self) -> Result<Option<Answer>, Failure> {
-        let State::Sent(connection) = &mut self.state else { return Ok(None) };
+        let Some(connection) = &mut self.sent else { return Ok(None) };
         let endpoint = self.link.endpoint.clone();
         let head = match wire::head(&endpoint, &self.request, connection).await {
             // A pooled connection may turn out to be dead; only what may run twice is sent
@@ -116,15 +118,13 @@ impl HttpExchange {
             }
             head => head?,
         };
-        let State::Sent(connection) = std::mem::replace(&mut self.state, State::Done) else {
-            return Ok(None);
-        };
+        let Some(connection) = self.sent.take() else { return Ok(None) };
         let mut answering = Answering::new(connection, head);
         let status = answering.status();
         if answering.is_events().await? && (200..300).contains(&status) {
             let reader = sse::Reader::new(MAX_ANSWER);
             let events = Events { answering, reader, ready: VecDeque::new(), broken: 0 };
-            self.state = State::Events(Box::new(events));
+            self.events = Some(Box::new(events));
             return Ok(None);
         }
         let body = answering.body().await?;
@@ -163,7 +163,7 @@ impl HttpExchange {
     /// Asks for the rest of a stream that broke off after an event that can be gone on from
     /// (U7). The call itself is not sent again.
     async fn resume(&mut self, failure: Failure) -> Result<(), Failure> {
-        let State::Events(events) = &mut self.state else { return Err(failure) };
+        let Some(events) = &mut self.events else { return Err(failure) };
         loop {
             let Some(last) = events.reader.last_id.clone() else { return Err(failure) };
             if self.link.era == Era::Modern || events.broken >= RESUMES {
@@ -222,7 +222,7 @@ impl HttpExchange {
     /// Gives the connection back when the stream has ended with the answer, as it should;
     /// otherwise lets it end within a grace, off the path of the call.
     async fn finish(&mut self) {
-        let State::Events(events) = std::mem::replace(&mut self.state, State::Done) else { return };
+        let Some(events) = self.events.take() else { return };
         let mut answering = events.answering;
         let endpoint = self.link.endpoint.clone();
         match answering.chunk().now_or_never() {
@@ -245,7 +245,14 @@ impl Events {
     async fn read(&mut self) -> Result<(), Failure> {
         while self.ready.is_empty() {
             let Some(chunk) = self.answering.chunk().await? else {
-                return Err(Failure::Lost("the stream ended".into()));
+                // Cut short, it is no message, and skipped as such.
+                match self.reader.finish() {
+                    Some(event) if self.reader.last_id.is_none() => {
+                        self.ready.push_back(Bytes::from(event.data))
+                    }
+                    _ => return Err(Failure::Lost("the stream ended".into())),
+                }
+                break;
             };
             let ready = &mut self.ready;
             self.reader

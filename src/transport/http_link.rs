@@ -14,6 +14,7 @@ use crate::endpoint::Endpoint;
 use crate::exchange::Answer;
 use crate::failure::Failure;
 use crate::head::Head;
+use crate::hop;
 use crate::session::{self, Repeat, Request};
 use crate::wire;
 
@@ -140,16 +141,26 @@ async fn discover(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String), F
     let (status, _, body) = tokio::time::timeout(probe, wire::ask(endpoint, &request))
         .await
         .map_err(|_| Failure::Timeout(probe))??;
-    if matches!(status, 401 | 403) {
-        return Err(Failure::Auth(status));
-    }
+    refused(status)?;
     let answer = Answer::read(body, &id)?.ok_or_else(|| Failure::Garbage("no response".into()))?;
     if answer.is_error {
         let code = codes::code_of(answer.text());
         let message = codes::message_of(answer.text());
         return Err(Failure::Refused { code, message });
     }
+    session::speaks_modern(answer.text())?;
     Ok((Arc::new(link), answer.text().to_owned()))
+}
+
+/// What the status of an answer rules out, whatever the body says.
+fn refused(status: u16) -> Result<(), Failure> {
+    match status {
+        401 | 403 => Err(Failure::Auth(status)),
+        hop::LOOP => Err(Failure::Settings(
+            "`url` leads back to this manager, which cannot be its own server".into(),
+        )),
+        _ => Ok(()),
+    }
 }
 
 async fn initialize(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String), Failure> {
@@ -158,9 +169,7 @@ async fn initialize(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String),
     let mut head = endpoint.head();
     let (status, session, body) =
         wire::ask(endpoint, &head.request(&Method::POST, &[], &body)).await?;
-    if matches!(status, 401 | 403) {
-        return Err(Failure::Auth(status));
-    }
+    refused(status)?;
     let answer = match Answer::read(body, &id) {
         Ok(Some(answer)) => answer.into_result()?,
         _ if !(200..300).contains(&status) => return Err(Failure::Status(status)),

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`Session`] (opened over either transport, of either era) → [`exchange`]
 //! (one request in flight: notices, then an answer) → [`http_link`], [`http`], [`wire`],
-//! [`endpoint`] and [`pool`] (streamable HTTP) or [`stdio`] (a process). Who keeps sessions, and for
+//! [`endpoint`], [`hop`] and [`pool`] (streamable HTTP) or [`stdio`] (a process). Who keeps sessions, and for
 //! whom, is the business of the crate `upstream`.
 
 mod context;
@@ -11,15 +11,18 @@ mod endpoint;
 mod exchange;
 mod failure;
 mod head;
+mod hop;
 mod http;
 mod http_link;
 mod pool;
 mod session;
 mod stdio;
 mod wire;
+mod write;
 
-pub use context::Context;
+pub use context::{Context, Surroundings};
 pub use exchange::{Answer, Event, Exchange, Notice};
 pub use failure::Failure;
+pub use hop::is_own as is_own_request;
 pub use session::{CLIENT_INFO, Recipe, Repeat, Request, Session, Wants, next_id};
-pub use stdio::Stderr;
+pub use stdio::{Stderr, stand_guard};

@@ -183,6 +183,19 @@ impl Session {
         Ok(Exchange::new(kind, FOR_EVER))
     }
 
+    /// Whether this is a process of ours.
+    pub fn is_local(&self) -> bool {
+        matches!(self.kind, SessionKind::Stdio(_))
+    }
+
+    /// Whether the server declared that capability.
+    pub fn offers(&self, capability: &str) -> bool {
+        Members::parse(&self.hello).is_ok_and(|hello| {
+            let offered = hello.get("capabilities").and_then(|raw| Members::parse(raw).ok());
+            offered.is_some_and(|offered| offered.get(capability).is_some())
+        })
+    }
+
     /// Whether the other side is known to be gone.
     pub fn is_dead(&self) -> bool {
         match &self.kind {
@@ -272,6 +285,22 @@ pub(crate) fn modern(mut params: Members<'_>) -> String {
     }
     params.set("_meta", &members.to_text());
     params.to_text()
+}
+
+/// Whether a server that answered `server/discover` speaks the version that was asked for.
+///
+/// # Errors
+/// When it does not say so.
+pub(crate) fn speaks_modern(hello: &str) -> Result<(), Failure> {
+    let members = Members::parse(hello).map_err(|e| Failure::Garbage(e.to_string()))?;
+    let versions = members.get("supportedVersions").and_then(|raw| json::elements(raw).ok());
+    let newest = Version::NEWEST.as_str();
+    match versions {
+        Some(list) if list.iter().any(|raw| json::string(raw).is_some_and(|v| v == newest)) => {
+            Ok(())
+        }
+        _ => Err(Failure::Garbage(format!("its `supportedVersions` do not name {newest}"))),
+    }
 }
 
 /// The version that a server chose, when it is one that we speak (U8).

@@ -1,8 +1,10 @@
 //! A local process as a server: newline-delimited JSON-RPC on its standard input and output.
 //!
-//! This file is the conversation; [`child`] is the process.
+//! This file is the conversation; [`child`] is the process, and [`warden`] sees to it that
+//! none is left when the manager is killed.
 
 mod child;
+mod warden;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,6 +23,8 @@ use crate::failure::Failure;
 use crate::session;
 use child::Child;
 pub use child::Stderr;
+pub(crate) use warden::Warden;
+pub use warden::stand_guard;
 
 /// How long a silent server has for our modern probe before it is taken for a legacy one.
 const PROBE: Duration = Duration::from_secs(5);
@@ -84,7 +88,8 @@ impl StdioLink {
                 None => PROBE.min(server.timeout),
             };
             let params = session::modern(Members::default());
-            match link.ask("server/discover", &params, within).await {
+            let hello = link.ask("server/discover", &params, within).await;
+            match hello.and_then(|hello| session::speaks_modern(&hello).map(|()| hello)) {
                 Ok(hello) => {
                     guard.disarm();
                     return Ok((link, Era::Modern, hello));

@@ -7,11 +7,11 @@ use bytes::{Bytes, BytesMut};
 use futures::FutureExt as _;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION};
 use protocol::{Message, sse};
-use tokio::io::AsyncWriteExt as _;
 
 use crate::decode::Decoder;
 use crate::endpoint::{Connection, Endpoint};
 use crate::failure::Failure;
+use crate::write::{self, Unsent};
 
 /// Longest answer, JSON body or single event.
 pub(crate) const MAX_ANSWER: usize = 64 << 20;
@@ -48,14 +48,12 @@ pub(crate) struct Answering {
 pub(crate) async fn send(endpoint: &Endpoint, request: &[u8]) -> Result<Connection, Failure> {
     loop {
         let mut fresh = endpoint.connect().await?;
-        let written = async {
-            fresh.stream.write_all(request).await?;
-            fresh.stream.flush().await
-        };
-        match written.await {
+        match write::whole(&mut fresh.stream, request).await {
             Ok(()) => return Ok(fresh.sent()),
-            Err(_) if fresh.reused => {}
-            Err(error) => return Err(Failure::Lost(error.to_string())),
+            Err(Unsent::Lost(_)) if fresh.reused => {}
+            Err(Unsent::Lost(error)) => return Err(Failure::Lost(error.to_string())),
+            Err(Unsent::Answered(status @ (401 | 403))) => return Err(Failure::Auth(status)),
+            Err(Unsent::Answered(status)) => return Err(Failure::Status(status)),
         }
     }
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use protocol::Era;
 use protocol::json::Members;
 use tokio::time::Instant;
-use transport::{Event, Failure, Recipe, Repeat};
+use transport::{Answer, Event, Failure, Notice, Recipe, Repeat};
 
+use crate::aside::Hearing;
 use crate::link::Order;
 use crate::slot::Slot;
 use crate::upstream::{Begun, Owner, Upstream};
@@ -27,6 +28,9 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// How often a call is sent again after its server was lost.
 const RERUNS: u8 = 3;
 
+/// How long an answer waits for messages that were sent before it on another stream.
+const LATE: Duration = Duration::from_millis(20);
+
 /// A call in flight.
 pub struct Call {
     upstream: Arc<Upstream>,
@@ -40,6 +44,8 @@ pub struct Call {
     reruns: u8,
     /// Why it has to be sent again, as long as it has not been.
     lost: Option<Failure>,
+    /// The answer, held back a moment for what is still being said beside it.
+    answered: Option<(Answer, Instant)>,
 }
 
 impl std::fmt::Debug for Call {
@@ -56,7 +62,17 @@ impl Call {
         begun: Begun,
     ) -> Self {
         let until = Instant::now() + upstream.settings().call_timeout;
-        Self { upstream, owner, recipe, begun, until, renewed: false, reruns: 0, lost: None }
+        Self {
+            upstream,
+            owner,
+            recipe,
+            begun,
+            until,
+            renewed: false,
+            reruns: 0,
+            lost: None,
+            answered: None,
+        }
     }
 
     /// The era of the server that answers.
@@ -76,9 +92,20 @@ impl Call {
             if self.lost.is_some() {
                 Box::pin(self.rerun()).await?;
             }
-            let Begun { slot, exchange, .. } = &mut self.begun;
+            let Begun { slot, exchange, hearing, .. } = &mut self.begun;
+            if let Some((answer, until)) = self.answered.take() {
+                let Some(hearing) = hearing else { return Ok(Event::Answer(answer)) };
+                return match tokio::time::timeout_at(until, hearing.next()).await {
+                    Ok(notice) => {
+                        self.answered = Some((answer, until));
+                        Ok(Event::Notice(notice))
+                    }
+                    Err(_) => Ok(Event::Answer(answer)),
+                };
+            }
             let event = tokio::select! {
                 biased;
+                notice = heard(hearing) => return Ok(Event::Notice(notice)),
                 event = exchange.next() => event,
                 () = slot.taken.cancelled() => return Err(Failure::Closed),
                 failure = watch_over(&self.upstream, slot) => Err(failure),
@@ -102,6 +129,9 @@ impl Call {
                     }
                     self.reruns += 1;
                     self.lost = Some(failure);
+                }
+                Ok(Event::Answer(answer)) if hearing.as_ref().is_some_and(|h| h.heard) => {
+                    self.answered = Some((answer, Instant::now() + LATE));
                 }
                 event => return event,
             }
@@ -135,6 +165,14 @@ impl Call {
                 Err(failure) => return Err(self.lost.take().unwrap_or(failure)),
             }
         }
+    }
+}
+
+/// What is said beside the call, on the session's own stream.
+async fn heard(hearing: &mut Option<Hearing>) -> Notice {
+    match hearing {
+        Some(hearing) => hearing.next().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -6,17 +6,13 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use catalog::Known;
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
-use futures::{FutureExt as _, StreamExt as _};
-use protocol::Era;
-use protocol::json::Members;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use transport::{Event, Exchange, Failure, Session};
 
 use crate::backoff::Backoff;
 use crate::listing;
+use crate::probe::{Probes, at};
 use crate::upstream::Upstream;
 use crate::upstreams::News;
 
@@ -31,9 +27,6 @@ const COALESCE: Duration = Duration::from_millis(100);
 
 /// Least time between two lists of one server.
 const APART: Duration = Duration::from_secs(1);
-
-/// A probe that is not answered within this says that the server is silent.
-const LATE: Duration = Duration::from_secs(2);
 
 /// Wait before a lost change stream is opened again.
 const REOPEN: Duration = Duration::from_secs(5);
@@ -227,8 +220,7 @@ async fn follow(upstream: &Upstream, session: &Arc<Session>) -> Ended {
     let mut dirty: Option<Instant> = None;
     let mut listed_at = Instant::now();
     let mut health = tokio::time::interval_at(Instant::now() + HEALTH, HEALTH);
-    let mut probes: FuturesUnordered<BoxFuture<'_, Result<(), Failure>>> = FuturesUnordered::new();
-    let mut late: Option<Instant> = None;
+    let mut probes = Probes::new(upstream, session);
     loop {
         let check = tokio::select! {
             order = upstream.orders.next() => match order {
@@ -266,29 +258,11 @@ async fn follow(upstream: &Upstream, session: &Arc<Session>) -> Ended {
                 (dirty, listed_at) = (None, Instant::now());
                 false
             }
-            Some(result) = probes.next() => match result {
-                Ok(()) => {
-                    probes.clear();
-                    late = None;
-                    upstream.heard();
-                    false
-                }
-                // Another is under way, over a connection of its own.
-                Err(_) if !probes.is_empty() => false,
-                Err(failure) => return ended(failure),
-            },
-            () = at(late) => {
-                late = None;
-                upstream.stand(State::Silent, Some(Failure::Timeout(LATE)), None);
-                session.reconnect();
-                probes.push(alive(upstream, session).boxed());
-                false
-            }
+            failure = probes.failed() => return ended(failure),
             _ = health.tick() => true,
         };
-        if check && probes.is_empty() {
-            probes.push(alive(upstream, session).boxed());
-            late = Some(Instant::now() + LATE);
+        if check {
+            probes.start();
         }
     }
 }
@@ -335,29 +309,6 @@ fn ended(failure: Failure) -> Ended {
     }
 }
 
-/// Any well-formed answer proves life, an error too (SES-09).
-async fn alive(upstream: &Upstream, session: &Session) -> Result<(), Failure> {
-    if session.is_dead() {
-        return Err(Failure::Lost("the process ended".into()));
-    }
-    let probe = match session.era {
-        Era::Modern => "server/discover",
-        Era::Legacy => "ping",
-    };
-    let within = upstream.settings().timeout;
-    match session.ask(probe, Members::default(), within).await {
-        Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
-        // Some answer what they do not know with an HTTP status alone; they can still list.
-        Err(failure @ (Failure::Status(_) | Failure::Garbage(_))) => {
-            match session.ask("tools/list", Members::default(), within).await {
-                Ok(_) | Err(Failure::Refused { .. }) => Ok(()),
-                Err(_) => Err(failure),
-            }
-        }
-        Err(failure) => Err(failure),
-    }
-}
-
 /// Whether the next event of the stream says that the tools changed.
 async fn next(stream: &mut Option<Exchange>) -> Result<bool, Failure> {
     match stream {
@@ -369,13 +320,6 @@ async fn next(stream: &mut Option<Exchange>) -> Result<bool, Failure> {
                 answer.into_result().and(Err(Failure::Lost("the stream ended".into())))
             }
         },
-    }
-}
-
-async fn at(when: Option<Instant>) {
-    match when {
-        Some(when) => tokio::time::sleep_until(when).await,
-        None => std::future::pending().await,
     }
 }
 

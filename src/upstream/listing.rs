@@ -50,7 +50,18 @@ pub(crate) async fn read(
         let page = Members::parse(page.text()).map_err(garbage)?;
         for text in json::elements(page.get("tools").unwrap_or("[]")).map_err(garbage)? {
             match Tool::parse(text) {
-                Ok(tool) if names.insert(tool.name.clone()) => tools.push(Arc::new(tool)),
+                Ok(tool) if names.insert(tool.name.clone()) => {
+                    if !tool.dropped.is_empty() {
+                        let (tool, members) = (&tool.name, tool.dropped.join(", "));
+                        tracing::warn!(
+                            server,
+                            tool,
+                            members,
+                            "left out malformed members of a tool"
+                        );
+                    }
+                    tools.push(Arc::new(tool));
+                }
                 Ok(tool) => tracing::warn!(server, tool = tool.name, "a tool is listed twice"),
                 Err(error) => tracing::warn!(server, %error, "left a tool out"),
             }

@@ -1,11 +1,13 @@
 //! The place of one owner's session on a server.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use transport::{Failure, Session};
+
+use crate::aside::Aside;
 
 /// Opened once, by a task of its own, for all who wait.
 pub(crate) struct Slot {
@@ -14,6 +16,8 @@ pub(crate) struct Slot {
     opened: watch::Sender<Option<Result<Arc<Session>, Failure>>>,
     /// Nobody will use it any more; whoever opens it closes it.
     dropped: AtomicBool,
+    /// The session's own stream, where there is one to listen to.
+    pub(crate) aside: OnceLock<Arc<Aside>>,
     /// Milliseconds after the upstream's start.
     pub(crate) used: AtomicU64,
 }
@@ -25,6 +29,7 @@ impl Slot {
             taken: CancellationToken::new(),
             opened: watch::Sender::new(None),
             dropped: AtomicBool::new(false),
+            aside: OnceLock::new(),
             used: AtomicU64::new(now),
         })
     }

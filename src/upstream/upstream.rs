@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use transport::{Context, Exchange, Failure, Recipe, Repeat, Session, Stderr, Wants};
 
+use crate::aside::{Aside, Hearing};
 use crate::call::Call;
 use crate::link::{self, Order, Orders, Standing, State, Status};
 use crate::slot::Slot;
@@ -52,6 +53,7 @@ pub struct Upstream {
 pub(crate) struct Begun {
     pub(crate) slot: Arc<Slot>,
     pub(crate) exchange: Exchange,
+    pub(crate) hearing: Option<Hearing>,
     pub(crate) era: Era,
     pub(crate) repeat: Repeat,
 }
@@ -264,8 +266,9 @@ impl Upstream {
         let each = self.settings.load().call_timeout;
         let request = recipe.make(&wants);
         let (era, repeat) = (session.era, request.repeat);
+        let hearing = slot.aside.get().map(Aside::hear);
         match session.start(id, request, each).await {
-            Ok(exchange) => Ok(Begun { slot, exchange, era, repeat }),
+            Ok(exchange) => Ok(Begun { slot, exchange, hearing, era, repeat }),
             Err(failure) => {
                 if session.is_dead() {
                     self.forget(owner, &slot);
@@ -323,6 +326,9 @@ impl Upstream {
         };
         if let Ok(session) = &opened {
             self.remember(session.era);
+            if let Some(aside) = Aside::of(session).await {
+                let _ = slot.aside.set(aside);
+            }
         }
         if let Some(unwanted) = slot.fill(opened) {
             unwanted.close().await;

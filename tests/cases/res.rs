@@ -31,7 +31,7 @@ fn res_01_structured_content_and_meta_come_through() {
 
 #[test]
 fn res_02_every_field_of_a_tool_is_listed() {
-    let tool = r#"{"x-new":{"a":1e400},"name":"t","title":"T","description":"d","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"title":"A","readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false,"x":0},"icons":[{"src":"data:,","mimeType":"image/png","sizes":["48x48"]}],"execution":{"taskSupport":"optional"},"_meta":{"k":"v"}}"#;
+    let tool = r#"{"x-new":{"a":1.50,"b":[]},"name":"t","title":"T","description":"d","inputSchema":{"type":"object"},"outputSchema":{"type":"object"},"annotations":{"title":"A","readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false,"x":0},"icons":[{"src":"data:,","mimeType":"image/png","sizes":["48x48"]}],"execution":{"taskSupport":"optional"},"_meta":{"k":"v"}}"#;
     let odd = Odd::of(&[tool]).start();
     let (_gateway, mut session) = before(&odd);
     assert_eq!(session.tools()[0].text, tool);

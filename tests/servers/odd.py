@@ -16,7 +16,7 @@ def send(message: dict) -> None:
 
 
 def text(size: int) -> str:
-    return ("0123456789abcdé" * (size // 16 + 1))[:size]
+    return ("0123456789abcdé" * (size // 15 + 1))[:size]
 
 
 def call(name: str, arguments: dict) -> str:

@@ -84,10 +84,6 @@ impl Gateway {
         self.process.id()
     }
 
-    pub(crate) fn database(&self) -> PathBuf {
-        self.folder.path().join(DATABASE)
-    }
-
     /// One request to the management API: status and body (`null` where there is none).
     pub(crate) fn api(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -142,6 +138,11 @@ impl Gateway {
         self.process.tail()
     }
 
+    /// Its database file.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.folder.path().join(DATABASE)
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
     }
@@ -169,6 +170,17 @@ fn spawn(
     settings: &str,
     environment: &[(&str, &str)],
 ) -> (Process, SocketAddr) {
+    let mut process = Process::start(&mut command_as(folder, port, settings, environment));
+    let address = process.line("a gateway that listens", listening);
+    (process, address)
+}
+
+/// The command that starts the binary in `folder`, with a pipe for its log.
+pub(crate) fn command(folder: &Path, port: u16, environment: &[(&str, &str)]) -> Command {
+    command_as(folder, port, "", environment)
+}
+
+fn command_as(folder: &Path, port: u16, settings: &str, environment: &[(&str, &str)]) -> Command {
     let config = folder.join("mcp-manager.yaml");
     let database = folder.join(DATABASE);
     let text = format!(
@@ -177,22 +189,20 @@ fn spawn(
         database.display()
     );
     std::fs::write(&config, text).unwrap();
-    let mut process = Process::start(
-        Command::new(env!("CARGO_BIN_EXE_mcp-manager"))
-            .args(["serve", "--config"])
-            .arg(&config)
-            .current_dir(folder)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", folder)
-            .env("MCPM_ADMIN_TOKEN", ADMIN_TOKEN)
-            .env("MCPM_LOG_FORMAT", "json")
-            .envs(environment.iter().copied())
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped()),
-    );
-    let address = process.line("a gateway that listens", listening);
-    (process, address)
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-manager"));
+    command
+        .args(["serve", "--config"])
+        .arg(&config)
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", folder)
+        .env("MCPM_ADMIN_TOKEN", ADMIN_TOKEN)
+        .env("MCPM_LOG_FORMAT", "json")
+        .envs(environment.iter().copied())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
+    command
 }
 
 /// The address in the log line that says where the gateway listens.

@@ -172,7 +172,8 @@ impl Session {
         reply
     }
 
-    fn headers(&self) -> Vec<(&str, &str)> {
+    /// What each of its requests carries.
+    pub(crate) fn headers(&self) -> Vec<(&str, &str)> {
         let mut headers = vec![("Authorization", self.key.as_str())];
         if let Some(id) = &self.id {
             headers.push(("Mcp-Session-Id", id));

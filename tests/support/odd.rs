@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 
-pub(crate) use self::wire::{Action, Answer, Request, Wire};
+pub(crate) use self::wire::{Action, Answer, Request};
 
 type Script = Box<dyn Fn(&Request, &State) -> Action + Send + Sync>;
 
