@@ -8,6 +8,7 @@ mod cat;
 mod http;
 mod res;
 mod sch;
+mod sec;
 mod ses;
 mod stdio;
 mod ups;

@@ -133,6 +133,10 @@ impl Gateway {
         Session::open(self.address, &key.bearer())
     }
 
+    pub(crate) fn whole_log(&self) -> String {
+        self.process.all()
+    }
+
     /// The last lines of its log.
     pub(crate) fn log(&self) -> String {
         self.process.tail()

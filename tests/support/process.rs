@@ -47,6 +47,10 @@ impl Process {
         })
     }
 
+    pub(crate) fn all(&self) -> String {
+        self.lines.lock().unwrap().join("\n")
+    }
+
     pub(crate) fn tail(&self) -> String {
         let lines = self.lines.lock().unwrap();
         lines[lines.len().saturating_sub(60)..].join("\n")

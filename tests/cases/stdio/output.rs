@@ -71,16 +71,15 @@ fn std_05_a_line_without_an_end_is_cut_and_told() {
     let mut session = gateway.session(&gateway.add_key("full"));
     assert_eq!(session.call("t", "{}").text(), "t");
     let before = memory(gateway.pid());
-    let answer = session.call("endless", "{}");
-    assert!(answer.is_refusal(), "{answer:?}");
-    assert!(answer.text().contains("longer than"), "the reason is told: {answer:?}");
-    // A buffer that grows is there twice for a moment.
-    let grown = memory(gateway.pid()).saturating_sub(before);
-    assert!(grown < 4 * LIMIT, "{grown} KiB more for a limit of {LIMIT} KiB");
-    eventually("an answer of a new process", SOON, || {
-        (session.call("t", "{}").text() == "t").then_some(())
-    });
-    eventually("memory that is given back", SOON, || {
-        (memory(gateway.pid()) < before + LIMIT).then_some(())
-    });
+    for round in 1..=3 {
+        let answer = session.call("endless", "{}");
+        assert!(answer.is_refusal(), "{answer:?}");
+        assert!(answer.text().contains("longer than"), "the reason is told: {answer:?}");
+        // A buffer that grows is there twice for a moment.
+        let grown = memory(gateway.pid()).saturating_sub(before);
+        assert!(grown < 4 * LIMIT, "{grown} KiB more in round {round}, the limit is {LIMIT}");
+        eventually("an answer of a new process", SOON, || {
+            (session.call("t", "{}").text() == "t").then_some(())
+        });
+    }
 }
