@@ -6,6 +6,7 @@ mod arg;
 mod bid;
 mod cat;
 mod http;
+mod plt;
 mod res;
 mod sch;
 mod sec;
