@@ -140,6 +140,7 @@ pub(crate) fn options(settings: &Settings) -> Options {
         metrics_public: settings.metrics.public,
         allowed_origins: settings.boot.allowed_origins.clone(),
         session_idle: settings.sessions.idle,
+        client_idle: settings.sessions.client_idle,
         calls_per_key: settings.limits.calls_per_key,
         sessions_per_key: settings.limits.sessions_per_key,
         version: env!("CARGO_PKG_VERSION"),

@@ -40,7 +40,7 @@ pub(crate) struct Settings {
     /// Prometheus metrics at /metrics.
     #[serde(deserialize_with = "text::section")]
     pub(crate) metrics: Metrics,
-    /// Sessions that the manager holds on servers.
+    /// Sessions of apps with the manager, and of the manager with servers.
     #[serde(deserialize_with = "text::section")]
     pub(crate) sessions: Sessions,
     /// First-run seed: the servers of a fresh database. After the first start the database is
@@ -201,11 +201,16 @@ pub(crate) struct Sessions {
     /// An app's session on a server is closed when unused for so long: 1s to 7d.
     #[serde(deserialize_with = "text::time")]
     pub(crate) idle: Duration,
+    /// An app's own session leaves memory when unused for so long, unless a stream is open; it
+    /// goes on when it is used again: 1s to 7d.
+    #[serde(deserialize_with = "text::time")]
+    pub(crate) client_idle: Duration,
 }
 
 impl Default for Sessions {
     fn default() -> Self {
-        Self { idle: Duration::from_secs(30 * 60) }
+        let idle = Duration::from_secs(30 * 60);
+        Self { idle, client_idle: idle }
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Options {
     pub allowed_origins: Option<Vec<String>>,
     /// Sessions on servers close after this long without a call.
     pub session_idle: Duration,
+    /// Clients' sessions leave memory after this long without a request.
+    pub client_idle: Duration,
     /// Calls of one key that may run at a time.
     pub calls_per_key: usize,
     /// Sessions of one key that stay in memory.
