@@ -125,6 +125,18 @@ pub(crate) fn open_files(pid: i32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
 }
 
+/// Its open files and sockets once their number has stayed the same for a while: connections
+/// of a moment ago are closed by then.
+pub(crate) fn settled_files(pid: i32) -> usize {
+    let (mut last, mut same) = (0, 0);
+    eventually("a number of open files that stays", SOON, || {
+        let now = open_files(pid);
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+        (same >= 8).then_some(now)
+    })
+}
+
 /// Memory that a process has in use, in KiB.
 pub(crate) fn memory(pid: i32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

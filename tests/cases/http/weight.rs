@@ -14,7 +14,7 @@ use crate::support::gateway::Gateway;
 use crate::support::http::{self, Reply};
 use crate::support::mcp::{MODERN, Peer, Session};
 use crate::support::odd::{Action, Odd};
-use crate::support::process::{memory, open_files};
+use crate::support::process::{memory, open_files, settled_files};
 use crate::support::{SOON, eventually};
 
 #[test]
@@ -198,10 +198,7 @@ fn http_16_callers_without_a_session_leave_nothing_behind() {
         }
     };
     round(100);
-    let before = eventually("a quiet gateway", SOON, || {
-        let files = open_files(gateway.pid());
-        (files < 80).then_some((files, memory(gateway.pid())))
-    });
+    let before = (settled_files(gateway.pid()), memory(gateway.pid()));
     round(1200);
     eventually("as few open files as before", SOON, || {
         (open_files(gateway.pid()) <= before.0 + 5).then_some(())

@@ -8,7 +8,7 @@ use crate::cases::{before, call};
 use crate::support::gateway::Gateway;
 use crate::support::http;
 use crate::support::odd::Odd;
-use crate::support::process::open_files;
+use crate::support::process::{open_files, settled_files};
 use crate::support::{SOON, eventually};
 
 #[test]
@@ -65,7 +65,7 @@ fn plt_06_connections_that_nobody_uses_are_closed_and_streams_are_not() {
     let gateway = Gateway::start_as("limits: {idle: 3s}\n", &[]);
     let session = gateway.session(&gateway.add_key("full"));
     let stream = session.listen();
-    let files = open_files(gateway.pid());
+    let files = settled_files(gateway.pid());
     let ping = session.post_raw(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     let refused = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
     let api = "GET /api/v1/keys HTTP/1.1\r\nHost: localhost\r\n\r\n";

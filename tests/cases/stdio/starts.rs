@@ -8,7 +8,7 @@ use super::{own_word, settle};
 use crate::support::gateway::{ADMIN_TOKEN, Gateway};
 use crate::support::mcp::Peer;
 use crate::support::peers::Local;
-use crate::support::process::{open_files, zombies_of};
+use crate::support::process::{open_files, settled_files, zombies_of};
 use crate::support::{SOON, eventually};
 
 #[test]
@@ -53,7 +53,7 @@ fn std_09_a_start_that_fails_leaves_nothing() {
         assert_ne!(server["status"], "connected", "{server}");
         assert!(server["error"].is_string(), "{server}");
         settle(&word, 0);
-        let files = open_files(gateway.pid());
+        let files = settled_files(gateway.pid());
         for _ in 0..5 {
             gateway.post("/upstreams/rough/reconnect", &Value::Null);
             gateway.api("POST", "/test-connection", &registration);
