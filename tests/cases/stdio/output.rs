@@ -75,9 +75,10 @@ fn std_05_a_line_without_an_end_is_cut_and_told() {
         let answer = session.call("endless", "{}");
         assert!(answer.is_refusal(), "{answer:?}");
         assert!(answer.text().contains("longer than"), "the reason is told: {answer:?}");
-        // A buffer that grows is there twice for a moment.
+        // A buffer that grows is there twice for a moment, and the allocator of each thread gives
+        // back what it had only after a while.
         let grown = memory(gateway.pid()).saturating_sub(before);
-        assert!(grown < 4 * LIMIT, "{grown} KiB more in round {round}, the limit is {LIMIT}");
+        assert!(grown < 8 * LIMIT, "{grown} KiB more in round {round}, the limit is {LIMIT}");
         eventually("an answer of a new process", SOON, || {
             (session.call("t", "{}").text() == "t").then_some(())
         });
