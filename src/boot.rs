@@ -49,8 +49,8 @@ pub(crate) async fn start(settings: &Settings) -> anyhow::Result<Running> {
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
     let (stop, stopped) = watch::channel(false);
-    let most = settings.limits.connections;
-    let serving = tokio::spawn(listen::serve(listener, front, tls.clone(), most, stopped));
+    let limits = settings.limits.clone();
+    let serving = tokio::spawn(listen::serve(listener, front, tls.clone(), limits, stopped));
 
     tracing::info!(address = %address, scheme, version = env!("CARGO_PKG_VERSION"), "listening");
     Ok(Running { gateway, address, stop, serving, requests, tls })

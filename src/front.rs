@@ -20,9 +20,6 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use crate::line;
 use crate::settings::Limits;
 
-/// Idle keep-alive of a connection to the API or the portal, in seconds.
-const KEEPALIVE: u64 = 75;
-
 /// Serves every request of the one port.
 pub(crate) struct Front {
     mcp: Mcp,
@@ -48,7 +45,8 @@ struct Asked<'a> {
 impl Front {
     /// Serves what `hosts` lets in, within `limits`.
     pub(crate) fn new(gateway: Arc<Gateway>, hosts: Hosts, limits: &Limits) -> Self {
-        let mcp = Mcp { gateway, hosts: Arc::new(hosts), body_limit: limits.body };
+        let (body_limit, body_time, idle) = (limits.body, limits.body_time, limits.idle);
+        let mcp = Mcp { gateway, hosts: Arc::new(hosts), body_limit, body_time, idle };
         Self { mcp, head_limit: limits.head, requests: TaskTracker::new() }
     }
 
@@ -62,12 +60,13 @@ impl Front {
         let header = http.req_header();
         if head_size(header) > self.head_limit {
             report.method = "refused";
-            return Client::new(http, report).refuse(&Refusal::LargeHead(self.head_limit)).await;
+            let refusal = Refusal::LargeHead(self.head_limit);
+            return Client::new(http, report, self.mcp.idle).refuse(&refusal).await;
         }
         if self.mcp.hosts.host(&header.uri, &header.headers) != Verdict::Pass {
             self.mcp.gateway.metrics.auth_failure("host");
             report.method = "refused";
-            return Client::new(http, report).refuse(&Refusal::Host).await;
+            return Client::new(http, report, self.mcp.idle).refuse(&Refusal::Host).await;
         }
         if filters::mcp::owns(header.uri.path()) {
             return filters::mcp::serve(&self.mcp, http, report).await;
@@ -86,7 +85,8 @@ impl Front {
         request.headers = header.headers.clone();
         let head_only = header.method == http::Method::HEAD;
         let body = async {
-            filters::read_body(http, self.mcp.body_limit).await.map_err(|refusal| match refusal {
+            let read = filters::read_body(http, self.mcp.body_limit, self.mcp.body_time).await;
+            read.map_err(|refusal| match refusal {
                 Refusal::TooLarge(limit) => admin::Unread::TooLarge(limit),
                 Refusal::SlowBody(_) => admin::Unread::Slow,
                 _ => admin::Unread::Broken,
@@ -104,7 +104,7 @@ impl Front {
         if parts.status != http::StatusCode::NO_CONTENT {
             response.insert_header(http::header::CONTENT_LENGTH, body.len())?;
         }
-        http.set_keepalive(Some(KEEPALIVE));
+        http.set_keepalive(Some(self.mcp.idle.as_secs()));
         http.write_response_header(Box::new(response)).await?;
         if !head_only {
             http.write_response_body(body, false).await?;

@@ -21,6 +21,7 @@ use tokio::sync::Semaphore;
 
 use crate::certificate::Tls;
 use crate::front::Front;
+use crate::settings::Limits;
 use crate::{line, turned_away};
 
 /// Time for a TLS handshake, from the first byte.
@@ -28,9 +29,6 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// The first byte of a TLS connection: a handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
-
-/// How long an h2 connection may stay open without a request.
-const H2_IDLE: Duration = Duration::from_secs(75);
 
 /// Connections beyond the limit that are told so at one time; more are closed unheard.
 const TURNED_AWAY: usize = 64;
@@ -65,23 +63,23 @@ impl Listener {
     }
 }
 
-/// Accepts connections until told to stop; at most `most` are open at a time.
+/// Accepts connections until told to stop, within `limits`.
 pub(crate) async fn serve(
     listener: Listener,
     front: Front,
     tls: Option<Arc<Tls>>,
-    most: usize,
+    limits: Limits,
     stopped: ShutdownWatch,
 ) {
     let conf = Arc::new(ServerConf::default());
     let mut http = pingora_proxy::http_proxy(&conf, front);
     let mut options = HttpServerOptions::default();
-    options.h2_idle_timeout = Some(H2_IDLE);
+    options.h2_idle_timeout = Some(limits.idle);
     http.server_options = Some(options);
     let app = App {
         http: Arc::new(http),
         tls,
-        room: Arc::new(Semaphore::new(most)),
+        room: Arc::new(Semaphore::new(limits.connections)),
         beyond: Arc::new(Semaphore::new(TURNED_AWAY)),
     };
     let address = listener.address.to_string();

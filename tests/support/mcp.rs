@@ -135,6 +135,11 @@ impl Session {
         session
     }
 
+    /// The id that the other side gave it.
+    pub(crate) fn id(&self) -> &str {
+        self.id.as_deref().unwrap_or_default()
+    }
+
     /// Posts one message and gives the whole answer, whatever its status.
     pub(crate) fn post(&self, message: &str) -> Reply {
         self.post_with(&[("Accept", "application/json, text/event-stream")], message)

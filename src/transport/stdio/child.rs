@@ -48,7 +48,7 @@ impl Stderr {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    fn push(&self, line: &[u8]) {
+    pub(super) fn push(&self, line: &[u8]) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == STDERR_LINES {
             lines.pop_front();
@@ -186,6 +186,8 @@ async fn read_lines(name: String, mut stdout: ChildStdout, mut each: impl FnMut(
         searched = buffer.len();
         if searched > MAX_ANSWER {
             tracing::warn!(server = name, limit = MAX_ANSWER, "a line has no end; closing");
+            // Longer than any line that is one: who takes it knows what that means.
+            each(buffer.freeze());
             return;
         }
         buffer.reserve(16 * 1024);
