@@ -19,8 +19,7 @@ faults: setup ## What happens when a server fails: run the matrix and print its 
 
 load: ## Measure the manager under load and write the report
 	tests/setup.sh load
-	cargo build --release --bin mcp-manager
-	cargo build --release --package mcpm-loadtest
+	cargo build --release --package mcp-manager --package mcpm-loadtest
 	target/release/mcpm-loadtest report --gateway target/release/mcp-manager
 
 lint: ## Format, clippy, and cargo-deny where it is installed

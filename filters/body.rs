@@ -8,19 +8,16 @@ use pingora_core::protocols::http::server::Session;
 
 use crate::refusal::Refusal;
 
-/// Time for the whole body, however slowly it drips.
-const WHOLE: Duration = Duration::from_secs(60);
-
 /// What is read of a body nobody wants, so that a refusal reaches a client that is still
 /// sending, and its connection can be used again.
 const DRAIN: usize = 32 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// Reads the whole body.
+/// Reads the whole body, of at most `limit` bytes, for at most `within`.
 ///
 /// # Errors
 /// A refusal to answer with: too large, too slow, or broken off.
-pub async fn read(http: &mut Session, limit: usize) -> Result<Bytes, Refusal> {
+pub async fn read(http: &mut Session, limit: usize, within: Duration) -> Result<Bytes, Refusal> {
     let announced = http
         .get_header(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
@@ -35,9 +32,9 @@ pub async fn read(http: &mut Session, limit: usize) -> Result<Bytes, Refusal> {
     {
         return Err(Refusal::BrokenBody);
     }
-    match tokio::time::timeout(WHOLE, collect(http, limit)).await {
+    match tokio::time::timeout(within, collect(http, limit)).await {
         Ok(body) => body,
-        Err(_) => Err(Refusal::SlowBody(WHOLE)),
+        Err(_) => Err(Refusal::SlowBody(within)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `/mcp`: the life of a request, check by check.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gateway::{Caller, Gateway};
 use http::Method;
@@ -26,6 +27,10 @@ pub struct Mcp {
     pub hosts: Arc<Hosts>,
     /// Largest body, in bytes.
     pub body_limit: usize,
+    /// Time for a whole body, however slowly it drips.
+    pub body_time: Duration,
+    /// How long a connection may wait for another request.
+    pub idle: Duration,
 }
 
 /// Whether a path is ours.
@@ -39,7 +44,7 @@ pub fn owns(path: &str) -> bool {
 /// # Errors
 /// When the client cannot be written to.
 pub async fn serve(mcp: &Mcp, http: &mut Session, report: &mut Report) -> Result<()> {
-    let mut client = Client::new(http, report);
+    let mut client = Client::new(http, report, mcp.idle);
     if mcp.hosts.origin(client.headers()) != Verdict::Pass {
         mcp.gateway.metrics.auth_failure("origin");
         return client.without_cors().refuse(&Refusal::Origin).await;
@@ -82,7 +87,8 @@ async fn post(mcp: &Mcp, caller: Caller, client: &mut Client<'_>) -> Result<()> 
     if !accept::sends_json(client.headers()) {
         return client.refuse(&Refusal::MediaType).await;
     }
-    let body = match body::read(client.http, mcp.body_limit).await {
+    client.events_only = !accept.json;
+    let body = match body::read(client.http, mcp.body_limit, mcp.body_time).await {
         Ok(body) => body,
         Err(refusal) => return client.refuse(&refusal).await,
     };

@@ -12,11 +12,8 @@ use pingora_http::ResponseHeader;
 use protocol::sse;
 
 use crate::body;
+use crate::lone::{Lone, Rest};
 use crate::refusal::Refusal;
-
-/// Idle keep-alive of a client's connection, in seconds. Set with each answer: pingora
-/// would keep the connection for ever after its first request.
-const KEEPALIVE: u64 = 75;
 
 /// Up to this many bytes, one write of a copy is cheaper than a write for each part.
 const SMALL: usize = 16 << 10;
@@ -40,6 +37,8 @@ pub struct Report {
     pub key: Option<i64>,
     /// Exposed name of the tool that was called.
     pub tool: Option<String>,
+    /// A stream that outlives its request; whoever has the report runs it.
+    pub rest: Option<Rest>,
 }
 
 /// The client of one request.
@@ -49,7 +48,11 @@ pub struct Client<'a> {
     /// For the log.
     pub report: &'a mut Report,
     origin: Option<HeaderValue>,
+    /// How long its connection may wait for another request.
+    idle: Duration,
     streaming: bool,
+    /// Whether the client takes event streams alone (HTTP-09).
+    pub(crate) events_only: bool,
     /// Where what is sent on a stream is kept, for a client that may resume it.
     resumable: Option<Arc<Conversation>>,
     /// The open stream's messages.
@@ -64,9 +67,11 @@ impl std::fmt::Debug for Client<'_> {
 
 impl<'a> Client<'a> {
     /// A client that has been answered nothing yet.
-    pub fn new(http: &'a mut Session, report: &'a mut Report) -> Self {
+    /// `idle` is how long its connection may wait for another request.
+    pub fn new(http: &'a mut Session, report: &'a mut Report, idle: Duration) -> Self {
         let origin = http.get_header(header::ORIGIN).cloned();
-        Self { http, report, origin, streaming: false, resumable: None, kept: None }
+        let (resumable, kept) = (None, None);
+        Self { http, report, origin, idle, streaming: false, events_only: false, resumable, kept }
     }
 
     /// The request's headers.
@@ -85,7 +90,8 @@ impl<'a> Client<'a> {
         self
     }
 
-    /// Answers with JSON. `parts` are written one after the other.
+    /// Answers with JSON; with the one event that holds it, for a client that takes nothing
+    /// else. `parts` are written one after the other.
     pub(crate) async fn json(&mut self, status: u16, parts: &[Bytes]) -> Result<()> {
         self.json_with(status, &[], parts).await
     }
@@ -97,9 +103,18 @@ impl<'a> Client<'a> {
         more: &[(&'static str, &str)],
         parts: &[Bytes],
     ) -> Result<()> {
+        let mut event = Vec::new();
+        if status == 200 && self.events_only {
+            sse::write_event(&parts.concat(), &mut event);
+        }
+        let event = [Bytes::from(event)];
+        let (kind, parts) = match event[0].is_empty() {
+            true => ("application/json", parts),
+            false => ("text/event-stream", &event[..]),
+        };
         let length: usize = parts.iter().map(Bytes::len).sum();
         let mut head = self.head(status, 6 + more.len())?;
-        head.insert_header(header::CONTENT_TYPE, "application/json")?;
+        head.insert_header(header::CONTENT_TYPE, kind)?;
         head.insert_header(header::CONTENT_LENGTH, length)?;
         for (name, value) in more {
             head.insert_header(*name, *value)?;
@@ -220,6 +235,13 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
+    /// Takes the connection out of a request whose answer is a stream by now, with its peer.
+    /// `None` where it has to stay.
+    pub(crate) async fn leave(&mut self) -> Result<Option<(Lone, Option<String>)>> {
+        let peer = self.http.client_addr().map(ToString::to_string);
+        Ok(Lone::take(self.http).await?.map(|lone| (lone, peer)))
+    }
+
     /// Waits until the client is gone. To be used beside whatever the client waits for.
     pub(crate) async fn gone(&mut self) {
         // Bytes of a request sent too early end this as well; pingora cannot keep them.
@@ -241,7 +263,8 @@ impl<'a> Client<'a> {
 
     fn head(&mut self, status: u16, room: usize) -> Result<ResponseHeader> {
         self.report.status = status;
-        self.http.set_keepalive(Some(KEEPALIVE));
+        // With each answer: pingora would keep the connection for ever after its first request.
+        self.http.set_keepalive(Some(self.idle.as_secs()));
         // Who asks and does not read must not hold an answer for ever.
         self.http.set_write_timeout(Some(STALLED));
         // Names go out in lower case: keeping their case costs a second map.

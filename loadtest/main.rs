@@ -2,6 +2,7 @@
 //! bytes through. Everything it needs comes with it: a server, a baseline and a load generator.
 //!
 //! - `report` ([`report`]): the whole comparison as a table, with every process started and stopped here
+//! - `soak` ([`report::soak`]): whether memory and open files stay flat over a long time
 //! - `gen` ([`load`], [`sessions`], [`wire`]): one load against one endpoint, as JSON
 //! - `toy` ([`toy`]): the MCP server behind everything, cheap enough not to be the limit
 //! - `raw` ([`raw`]): Pingora without an MCP thought in it
@@ -34,6 +35,8 @@ enum Command {
     Raw(raw::Args),
     /// Load one endpoint and print one JSON object.
     Gen(load::Args),
+    /// Load a gateway with everything at once for a long time, and print its memory and files.
+    Soak(report::soak::Args),
     /// Compare direct, baseline and gateway, and print a Markdown table.
     Report(report::Args),
 }
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Toy(args) => toy::main(&args),
         Command::Raw(args) => raw::main(&args),
         Command::Gen(args) => load::main(&args),
+        Command::Soak(args) => report::soak::main(&args),
         Command::Report(args) => report::main(&args),
     };
     match result {

@@ -6,6 +6,8 @@
 //! - [`paths`]: what is compared, and starting it; `gateway` and `nginx` are two of them
 //! - [`measure`]: the rows, and the rounds over them
 //! - [`table`]: medians and ratios as Markdown
+//! - [`start`]: from the start of the process to the first list
+//! - [`soak`]: a long run of everything at once, a command of its own
 //! - [`child`], [`cost`], [`machine`]: processes, what they cost, where they ran
 
 mod child;
@@ -15,6 +17,8 @@ mod machine;
 mod measure;
 mod nginx;
 mod paths;
+pub(crate) mod soak;
+mod start;
 mod table;
 
 use std::path::PathBuf;
@@ -86,7 +90,12 @@ async fn compare(args: &Args, open_files: u64) -> anyhow::Result<String> {
         Ok(results) => results,
         Err(error) => bail!("{error:#}\n{}", paths.logs()),
     };
+    let start = match &args.gateway {
+        Some(program) => Some(start::measure(program, directory.path()).await?),
+        None => None,
+    };
     let heading = table::Heading {
+        start,
         machine: machine::describe(),
         date: machine::now(),
         load: (load_before, machine::load_average()),

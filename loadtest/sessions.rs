@@ -71,6 +71,11 @@ impl Session {
         Ok(Self { connection, lines })
     }
 
+    /// Header lines of its requests.
+    pub(crate) fn lines(&self) -> &str {
+        &self.lines
+    }
+
     /// Opens the GET stream and leaves it open; it lives as long as the returned session.
     pub(crate) async fn listen(mut self, endpoint: &Endpoint) -> anyhow::Result<Self> {
         let request = endpoint.request("GET", &self.lines, "");

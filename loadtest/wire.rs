@@ -66,6 +66,15 @@ impl Endpoint {
         Ok(Self { address, authority, path: parsed.path().to_owned(), token })
     }
 
+    /// The same on another port of the host.
+    pub(crate) fn at_port(&self, port: u16) -> Self {
+        let mut moved = self.clone();
+        moved.address.set_port(port);
+        let host = moved.authority.rsplit_once(':').map_or("", |(host, _)| host);
+        moved.authority = format!("{host}:{port}");
+        moved
+    }
+
     /// A whole request as bytes. `lines` are more header lines, each ended by CRLF.
     pub(crate) fn request(&self, method: &str, lines: &str, body: &str) -> Vec<u8> {
         let Self { authority, path, .. } = self;
@@ -88,6 +97,11 @@ impl Connection {
             .with_context(|| format!("failed to connect to {}", endpoint.address))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, received: BytesMut::with_capacity(READ_AHEAD) })
+    }
+
+    /// Sends one whole request and reads nothing.
+    pub(crate) async fn only_send(&mut self, request: &[u8]) -> anyhow::Result<()> {
+        self.stream.write_all(request).await.context("failed to send")
     }
 
     /// Sends one whole request and reads the head of its answer.

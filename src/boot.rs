@@ -6,15 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use catalog::{Lookup, ServerId};
+use catalog::ServerId;
 use filters::{Bind, Hosts};
-use gateway::{Gateway, Options};
+use gateway::{Gateway, Options, Surroundings};
+use port::{Front, Limits, Listener, Tls};
 use store::{AuditKind, Change, Store};
 use tokio::sync::watch;
 
-use crate::certificate::Tls;
-use crate::front::Front;
-use crate::listen::{self, Listener};
 use crate::settings::Settings;
 
 /// How long running requests may go on after the order to stop.
@@ -41,16 +39,16 @@ pub(crate) async fn start(settings: &Settings) -> anyhow::Result<Running> {
     let listener = Listener::bind(SocketAddr::new(settings.boot.host, settings.boot.port))?;
     let tls = settings.tls().map(|(cert, key)| Tls::read(cert, key)).transpose()?.map(Arc::new);
     let store = open_store(settings).await?;
-    let gateway = Gateway::start(store, options(settings), lookup(settings)).await?;
-    let front = Front::new(gateway.clone(), hosts(settings), &settings.limits);
+    let gateway = Gateway::start(store, options(settings), surroundings(settings)).await?;
+    let limits = limits(settings);
+    let front = Front::new(gateway.clone(), hosts(settings), &limits);
     let (address, requests) = (listener.address(), front.requests());
     if let Some(tls) = &tls {
         gateway.metrics.tls_not_after(tls.not_after());
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
     let (stop, stopped) = watch::channel(false);
-    let most = settings.limits.connections;
-    let serving = tokio::spawn(listen::serve(listener, front, tls.clone(), most, stopped));
+    let serving = tokio::spawn(port::serve(listener, front, tls.clone(), limits, stopped));
 
     tracing::info!(address = %address, scheme, version = env!("CARGO_PKG_VERSION"), "listening");
     Ok(Running { gateway, address, stop, serving, requests, tls })
@@ -140,16 +138,35 @@ pub(crate) fn options(settings: &Settings) -> Options {
         metrics_public: settings.metrics.public,
         allowed_origins: settings.boot.allowed_origins.clone(),
         session_idle: settings.sessions.idle,
+        client_idle: settings.sessions.client_idle,
         calls_per_key: settings.limits.calls_per_key,
         sessions_per_key: settings.limits.sessions_per_key,
         version: env!("CARGO_PKG_VERSION"),
     }
 }
 
-/// Values for `${NAME}` in servers' settings: the environment and the `.env` files.
-pub(crate) fn lookup(settings: &Settings) -> Lookup {
+/// Values for `${NAME}` in servers' settings: the environment and the `.env` files. And this
+/// program itself, as the warden of local servers.
+pub(crate) fn surroundings(settings: &Settings) -> Surroundings {
     let env = settings.env.clone();
-    Arc::new(move |name| env.get(name).map(str::to_owned))
+    let program = std::env::current_exe();
+    let warden = program.map(|program| vec![program.into(), crate::cli::WARDEN.into()]);
+    Surroundings {
+        lookup: Arc::new(move |name| env.get(name).map(str::to_owned)),
+        warden: warden.unwrap_or_default(),
+    }
+}
+
+/// What the port meets of the settings.
+fn limits(settings: &Settings) -> Limits {
+    let limits = &settings.limits;
+    Limits {
+        body: limits.body,
+        body_time: limits.body_time,
+        head: limits.head,
+        idle: limits.idle,
+        connections: limits.connections,
+    }
 }
 
 fn hosts(settings: &Settings) -> Hosts {

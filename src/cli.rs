@@ -53,7 +53,13 @@ enum Command {
     /// One of the demo's own servers
     #[command(hide = true)]
     DemoClock,
+    /// Ends local servers when a manager that was killed could not (see [`gateway::stand_guard`])
+    #[command(hide = true, name = WARDEN)]
+    Warden,
 }
+
+/// The command that the manager starts beside its first local server.
+pub(crate) const WARDEN: &str = "warden";
 
 /// Runs the command.
 ///
@@ -61,6 +67,11 @@ enum Command {
 /// What went wrong, to be told to the person at the terminal.
 pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
     let load = || Settings::load(arguments.common.config.as_deref(), &Env::process());
+    if let Some(Command::Warden) = arguments.command {
+        // Without a runtime and its threads: all it does is wait.
+        gateway::stand_guard(std::io::stdin().lock());
+        return Ok(());
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let done = match arguments.command {
         None | Some(Command::Serve) => runtime.block_on(serve::run(&load()?)),
@@ -69,6 +80,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         Some(Command::Key(key)) => runtime.block_on(key::run(key, &load()?)),
         Some(Command::Group(group)) => runtime.block_on(group::run(group, &load()?)),
         Some(Command::Server(server)) => runtime.block_on(server::run(server, &load()?)),
+        Some(Command::Warden) => Ok(()),
         Some(Command::DemoClock) => runtime.block_on(::demo::serve_stdio()),
     };
     // Reading standard input cannot be interrupted; do not wait for it.

@@ -40,7 +40,7 @@ pub(crate) struct Settings {
     /// Prometheus metrics at /metrics.
     #[serde(deserialize_with = "text::section")]
     pub(crate) metrics: Metrics,
-    /// Sessions that the manager holds on servers.
+    /// Sessions of apps with the manager, and of the manager with servers.
     #[serde(deserialize_with = "text::section")]
     pub(crate) sessions: Sessions,
     /// First-run seed: the servers of a fresh database. After the first start the database is
@@ -135,6 +135,9 @@ pub(crate) struct Limits {
     /// 413.
     #[serde(deserialize_with = "text::size")]
     pub(crate) body: usize,
+    /// Time for a whole body, however slowly it comes: 1s to 7d. Later is answered 408.
+    #[serde(deserialize_with = "text::time")]
+    pub(crate) body_time: Duration,
     /// The largest head of a request, its address and headers; more is answered 431. Above
     /// 1MiB nothing is read.
     #[serde(deserialize_with = "text::size")]
@@ -142,6 +145,10 @@ pub(crate) struct Limits {
     /// Connections that may be open at a time: 1 to 1000000. One more is answered 503.
     #[serde(deserialize_with = "text::count")]
     pub(crate) connections: usize,
+    /// A connection is closed when it has waited so long for another request: 1s to 7d.
+    /// Keep it above that of a proxy in front.
+    #[serde(deserialize_with = "text::time")]
+    pub(crate) idle: Duration,
     /// Calls that may run at a time for one key: 1 to 1000000. One more is answered 429.
     #[serde(deserialize_with = "text::count")]
     pub(crate) calls_per_key: usize,
@@ -155,8 +162,10 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body: 16 << 20,
+            body_time: Duration::from_secs(60),
             head: 64 << 10,
             connections: 16_384,
+            idle: Duration::from_secs(75),
             calls_per_key: 1024,
             sessions_per_key: 1000,
         }
@@ -192,11 +201,16 @@ pub(crate) struct Sessions {
     /// An app's session on a server is closed when unused for so long: 1s to 7d.
     #[serde(deserialize_with = "text::time")]
     pub(crate) idle: Duration,
+    /// An app's own session leaves memory when unused for so long, unless a stream is open; it
+    /// goes on when it is used again: 1s to 7d.
+    #[serde(deserialize_with = "text::time")]
+    pub(crate) client_idle: Duration,
 }
 
 impl Default for Sessions {
     fn default() -> Self {
-        Self { idle: Duration::from_secs(30 * 60) }
+        let idle = Duration::from_secs(30 * 60);
+        Self { idle, client_idle: idle }
     }
 }
 

@@ -5,9 +5,13 @@
 mod arg;
 mod bid;
 mod cat;
+mod http;
+mod plt;
 mod res;
 mod sch;
+mod sec;
 mod ses;
+mod stdio;
 mod ups;
 
 use serde_json::Value;

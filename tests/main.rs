@@ -13,3 +13,4 @@ mod hostile;
 mod real_clients;
 mod real_servers;
 mod support;
+mod trouble;

@@ -151,6 +151,8 @@ async fn follow(
     };
     loop {
         let gone = match waiting.beside(client, Box::pin(running.next()).as_mut()).await {
+            // The call's own session may have heard of a revoked key first.
+            Ok(Step::Done(_)) if !request.gateway.still(&request.caller) => Gone::Out,
             Ok(Step::Done(reply)) => return finish(request, client, reply).await,
             Ok(Step::Notice(notice)) => match pass_on(request, client, notice).await {
                 Ok(()) => continue,

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde::Deserialize;
@@ -23,6 +24,9 @@ pub(crate) struct Gateway {
     pub(crate) endpoint: Endpoint,
 }
 
+/// How long sessions stay in memory when the point is to see them leave it.
+pub(crate) const IDLE: Duration = Duration::from_secs(5);
+
 impl Gateway {
     /// Starts the program and connects it to the toys, given as name and port.
     ///
@@ -33,23 +37,30 @@ impl Gateway {
         directory: &Path,
         toys: &[(&str, u16)],
     ) -> anyhow::Result<Self> {
-        let home = directory.join("gateway");
-        std::fs::create_dir_all(&home)?;
-        let database = Value::from(home.join("load.db").display().to_string());
-        let conf = home.join("load.yaml");
-        std::fs::write(&conf, format!("boot: {{host: 127.0.0.1, port: 0, db: {database}}}\n"))?;
-        let program = program.canonicalize().with_context(|| format!("no {program:?}"))?;
-        let mut command = Command::new(program);
-        command
-            .args(["serve", "--config"])
-            .arg(&conf)
-            .current_dir(&home)
-            .env("MCPM_ADMIN_TOKEN", ADMIN_TOKEN)
-            .env("MCPM_LOG_FORMAT", "json")
-            // As the baseline and nginx: no line per request. The line that says where it
-            // listens stays.
-            .env("MCPM_LOG_LEVEL", "info,access=off");
-        let mut child = Child::start("gateway", &mut command, directory)?;
+        let conf = "{host: 127.0.0.1, port: 0, db: load.db}";
+        let child = launch(program, directory, &format!("boot: {conf}\n"))?;
+        Self::set_up(child, toys).await
+    }
+
+    /// As [`Gateway::start`], with sessions that leave memory after [`IDLE`].
+    ///
+    /// # Errors
+    /// As [`Gateway::start`].
+    pub(crate) async fn forgetful(
+        program: &Path,
+        directory: &Path,
+        toys: &[(&str, u16)],
+    ) -> anyhow::Result<Self> {
+        let idle = IDLE.as_secs();
+        let conf = format!(
+            "boot: {{host: 127.0.0.1, port: 0, db: load.db}}\n\
+             sessions: {{idle: {idle}s, client_idle: {idle}s}}\n\
+             limits: {{sessions_per_key: 100000}}\n"
+        );
+        Self::set_up(launch(program, directory, &conf)?, toys).await
+    }
+
+    async fn set_up(mut child: Child, toys: &[(&str, u16)]) -> anyhow::Result<Self> {
         let address = child.wait_for_log(listening).await?;
         let base = format!("http://{address}");
         match connect(&base, toys).await {
@@ -57,6 +68,27 @@ impl Gateway {
             Err(error) => bail!("{error:#}\n{}", child.log_tail()),
         }
     }
+}
+
+/// Starts the program with that conf file, in a folder that is the same each time.
+///
+/// # Errors
+/// When it cannot be started.
+pub(crate) fn launch(program: &Path, directory: &Path, conf: &str) -> anyhow::Result<Child> {
+    let home = directory.join("gateway");
+    std::fs::create_dir_all(&home)?;
+    std::fs::write(home.join("load.yaml"), conf)?;
+    let program = program.canonicalize().with_context(|| format!("no {program:?}"))?;
+    let mut command = Command::new(program);
+    command
+        .args(["serve", "--config", "load.yaml"])
+        .current_dir(&home)
+        .env("MCPM_ADMIN_TOKEN", ADMIN_TOKEN)
+        .env("MCPM_LOG_FORMAT", "json")
+        // As the baseline and nginx: no line per request. The line that says where it listens
+        // stays.
+        .env("MCPM_LOG_LEVEL", "info,access=off");
+    Ok(Child::start("gateway", &mut command, directory)?.ask_to_stop())
 }
 
 async fn connect(base: &str, toys: &[(&str, u16)]) -> anyhow::Result<Endpoint> {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::measure::{Plan, ROWS, Results, Row, Sample, Series, Shape};
 use super::paths::{Kind, TOOLS};
+use super::start::{self, Start};
 
 /// Where and when it was measured, and what was there.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(crate) struct Heading {
     pub(crate) load: (String, String),
     pub(crate) nginx: bool,
     pub(crate) gateway: bool,
+    /// How long the gateway took to start.
+    pub(crate) start: Option<Start>,
 }
 
 /// The whole page.
@@ -54,6 +57,9 @@ pub(crate) fn render(heading: &Heading, plan: &Plan, results: &Results) -> Strin
         }
     }
     idle(&mut page, plan, results);
+    if let Some(start) = &heading.start {
+        start_up(&mut page, start);
+    }
     page
 }
 
@@ -105,6 +111,23 @@ fn idle(page: &mut String, plan: &Plan, results: &Results) {
             grown / (idle.sessions.max(1) as f64),
         );
     }
+}
+
+fn start_up(page: &mut String, start: &Start) {
+    let Start { lists_ms, rss_kib } = start;
+    let of = |values: &[f64]| median(values.to_vec());
+    let most = lists_ms.iter().copied().fold(0.0, f64::max);
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        page,
+        "\nFrom starting the process to the first answered list, with {} servers of {} tools in \
+         the database: median {:.0} ms, at most {most:.0} ms of {} starts. RSS then: {:.0} KiB.",
+        start::SERVERS,
+        start::TOOLS,
+        of(lists_ms),
+        lists_ms.len(),
+        of(rss_kib),
+    );
 }
 
 fn ratio(value: f64, baseline: Option<f64>) -> String {
@@ -173,6 +196,7 @@ mod tests {
             load: ("0".to_owned(), "1".to_owned()),
             nginx: false,
             gateway: true,
+            start: Some(Start { lists_ms: vec![40.0, 42.0, 50.0], rss_kib: vec![20_000.0] }),
         };
         let duration = Duration::from_secs(5);
         let plan = Plan { duration, rounds: 3, idle_asked: 20, idle_fitting: 10 };
@@ -180,6 +204,7 @@ mod tests {
         let has = |text: &str| assert!(page.contains(text), "{text} in\n{page}");
         has("| call, JSON | 16 | direct | 30000 | 0.50 | 1.00 | 20.0 | 2048 | – | 3.00 |");
         has("| call, JSON | 16 | MCP-Manager | 9000 | 0.50 | 1.00 | 110.0 | 2048 | 1.10 | 0.90 |");
+        has("median 42 ms, at most 50 ms of 3 starts. RSS then: 20000 KiB.");
         has("nginx is not installed");
         has("20 were asked for; the limit of open files lets us have 10.");
         has("| baseline (Pingora) | 10 | 100 | 150 | 5.0 |");

@@ -15,7 +15,7 @@ pub(super) async fn with<T>(
 ) -> anyhow::Result<T> {
     let store = boot::open_store(settings).await?;
     let gateway: Arc<Gateway> =
-        Gateway::unlinked(store, boot::options(settings), boot::lookup(settings)).await?;
+        Gateway::unlinked(store, boot::options(settings), boot::surroundings(settings)).await?;
     let done = command(&gateway).await;
     gateway.shutdown().await;
     done

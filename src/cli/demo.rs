@@ -40,7 +40,7 @@ pub(super) async fn run(demo: &Demo) -> anyhow::Result<()> {
     settings.boot.db = folder.path().join("demo.db");
     settings.admin_token = Some(random()?);
     settings.log.level = Level("warn,rmcp=error".to_owned());
-    logging::start(&settings.log)?;
+    let _logging = logging::start(&settings.log)?;
     let running = boot::start(&settings)
         .await
         .context("failed to start the demo (try `mcp-manager demo --port 0`)")?;

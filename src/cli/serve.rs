@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use crate::{boot, logging};
 
 pub(super) async fn run(settings: &Settings) -> anyhow::Result<()> {
-    logging::start(&settings.log)?;
+    let logging = logging::start(&settings.log)?;
     let running = boot::start(settings).await?;
     if settings.admin_token.is_none() {
         tracing::warn!("no MCPM_ADMIN_TOKEN is set: the management API answers 503");
@@ -18,6 +18,7 @@ pub(super) async fn run(settings: &Settings) -> anyhow::Result<()> {
         tokio::select! {
             told = &mut stop => break told?,
             _ = reload.recv() => running.reload(),
+            () = logging.watch() => {}
         }
     }
     running.stop().await;

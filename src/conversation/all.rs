@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use catalog::{Caller, KeyId};
 use protocol::Version;
@@ -14,10 +15,6 @@ const ENDED: usize = 100_000;
 
 /// A session first used later than this after it was opened may have been in use before.
 const SURE_SECONDS: i64 = 60;
-
-/// A conversation without a request or an open stream for this long leaves memory; its id
-/// stays good.
-const IDLE_SECONDS: i64 = 1800;
 
 /// All running conversations.
 pub struct Conversations {
@@ -111,21 +108,22 @@ impl Conversations {
         conversation.ended.cancel();
     }
 
-    /// Forgets conversations that nobody uses, and the longest unused of a key that has more
-    /// than `most`; their ids stay good (SEC-04).
-    pub fn sweep(&self, most: usize) {
-        let oldest = now() - IDLE_SECONDS;
+    /// Forgets conversations without a request or an open stream for `idle`, and the longest
+    /// unused of a key that has more than `most`; their ids stay good (SEC-04).
+    pub fn sweep(&self, idle: Duration, most: usize) {
+        let idle = i64::try_from(idle.as_secs()).unwrap_or(i64::MAX);
+        let oldest = now().saturating_sub(idle);
         let mut running = self.change();
-        let mut idle: HashMap<Option<KeyId>, Vec<i64>> = HashMap::new();
+        let mut kept: HashMap<Option<KeyId>, Vec<i64>> = HashMap::new();
         running.by_id.retain(|_, conversation| {
             let used = conversation.used();
             let keep = used >= oldest || conversation.is_held();
             if keep {
-                idle.entry(conversation.caller.key).or_default().push(used);
+                kept.entry(conversation.caller.key).or_default().push(used);
             }
             keep
         });
-        for (key, mut used) in idle {
+        for (key, mut used) in kept {
             let Some(beyond) = used.len().checked_sub(most) else {
                 continue;
             };

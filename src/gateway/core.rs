@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use catalog::{Caller, Catalog, Known, Lookup, Secret, ServerId, View};
+use catalog::{Caller, Catalog, Known, Secret, ServerId, View};
 use conversation::Conversations;
 use protocol::json;
 use store::Store;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use upstream::{Owner, Upstreams};
+use upstream::{Owner, Surroundings, Upstreams};
 
 use crate::access::Apps;
 use crate::keeper;
@@ -36,6 +36,8 @@ pub struct Options {
     pub allowed_origins: Option<Vec<String>>,
     /// Sessions on servers close after this long without a call.
     pub session_idle: Duration,
+    /// Clients' sessions leave memory after this long without a request.
+    pub client_idle: Duration,
     /// Calls of one key that may run at a time.
     pub calls_per_key: usize,
     /// Sessions of one key that stay in memory.
@@ -90,9 +92,9 @@ impl Gateway {
     pub async fn start(
         store: Store,
         options: Options,
-        lookup: Lookup,
+        surroundings: Surroundings,
     ) -> Result<Arc<Self>, StartError> {
-        let (upstreams, news) = Upstreams::new(options.session_idle, lookup);
+        let (upstreams, news) = Upstreams::new(options.session_idle, surroundings);
         let gateway = Self::open(store, options, upstreams).await?;
         tokio::spawn(keeper::run(gateway.clone(), news));
         tokio::spawn(keeper::follow_database(gateway.clone()));
@@ -108,9 +110,9 @@ impl Gateway {
     pub async fn unlinked(
         store: Store,
         options: Options,
-        lookup: Lookup,
+        surroundings: Surroundings,
     ) -> Result<Arc<Self>, StartError> {
-        Self::open(store, options, Upstreams::unlinked(lookup)).await
+        Self::open(store, options, Upstreams::unlinked(surroundings)).await
     }
 
     async fn open(

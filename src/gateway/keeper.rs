@@ -50,10 +50,11 @@ pub(crate) async fn follow_database(gateway: Arc<Gateway>) {
 
 /// Forgets unused conversations.
 pub(crate) async fn sweep(gateway: Arc<Gateway>) {
-    let mut tick = tokio::time::interval(SWEEP);
+    let (idle, most) = (gateway.options.client_idle, gateway.options.sessions_per_key);
+    let mut tick = tokio::time::interval(SWEEP.min(idle));
     loop {
         tick.tick().await;
-        gateway.conversations.sweep(gateway.options.sessions_per_key);
+        gateway.conversations.sweep(idle, most);
     }
 }
 

@@ -17,4 +17,4 @@ pub use call::{Asked, Found, Reply, Running, Step};
 pub use catalog::Caller;
 pub use conversation::{Cancellable, Conversation, Conversations, Kept};
 pub use core::{Gateway, Options, StartError};
-pub use upstream::is_own_request;
+pub use upstream::{Surroundings, is_own_request, stand_guard};

@@ -2,9 +2,28 @@
 
 use std::sync::Arc;
 
+use std::ffi::OsString;
+
 use catalog::Lookup;
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use tokio_util::task::TaskTracker;
+
+use crate::stdio::Warden;
+
+/// What the process around gives.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Values for `${NAME}` in settings.
+    pub lookup: Lookup,
+    /// The command that runs [`crate::stand_guard`] on its standard input; empty for none.
+    pub warden: Vec<OsString>,
+}
+
+impl std::fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Surroundings").field("warden", &self.warden).finish_non_exhaustive()
+    }
+}
 
 /// Shared by the connections to all servers.
 pub struct Context {
@@ -12,6 +31,7 @@ pub struct Context {
     pub(crate) connector: TransportConnector,
     /// Values for `${NAME}` in settings.
     pub lookup: Lookup,
+    pub(crate) warden: Arc<Warden>,
     /// Links, and sessions being closed.
     pub tasks: TaskTracker,
 }
@@ -24,8 +44,10 @@ impl std::fmt::Debug for Context {
 
 impl Context {
     /// Nothing is connected yet.
-    pub fn new(lookup: Lookup) -> Arc<Self> {
+    pub fn new(surroundings: Surroundings) -> Arc<Self> {
+        let Surroundings { lookup, warden } = surroundings;
         let connector = TransportConnector::new(Some(ConnectorOptions::new(0)));
-        Arc::new(Self { connector, lookup, tasks: TaskTracker::new() })
+        let warden = Warden::new(warden);
+        Arc::new(Self { connector, lookup, warden, tasks: TaskTracker::new() })
     }
 }

@@ -1,10 +1,13 @@
 //! A local process as a server: newline-delimited JSON-RPC on its standard input and output.
 //!
-//! This file is the conversation; [`child`] is the process.
+//! This file is the conversation; [`child`] is the process, and [`warden`] sees to it that
+//! none is left when the manager is killed.
 
 mod child;
+mod warden;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,8 +22,11 @@ use crate::context::Context;
 use crate::exchange::{Answer, Event, Notice};
 use crate::failure::Failure;
 use crate::session;
+use crate::wire::MAX_ANSWER;
 use child::Child;
 pub use child::Stderr;
+pub(crate) use warden::Warden;
+pub use warden::stand_guard;
 
 /// How long a silent server has for our modern probe before it is taken for a legacy one.
 const PROBE: Duration = Duration::from_secs(5);
@@ -31,10 +37,19 @@ const QUEUE: usize = 256;
 /// Notices kept for one who is slow to take them.
 const NOTICES: usize = 256;
 
+/// What some runtimes put before a program's output.
+const BOM: &[u8] = "\u{feff}".as_bytes();
+
+/// Bytes of a line that is no message, to be shown.
+const SHOWN: usize = 200;
+
 /// One process in conversation.
 pub(crate) struct StdioLink {
     name: String,
     input: mpsc::Sender<String>,
+    stderr: Arc<Stderr>,
+    /// Lines of output that were no message.
+    strays: AtomicU64,
     pending: Mutex<Pending>,
     /// Asks the process to end.
     stop: CancellationToken,
@@ -48,6 +63,8 @@ struct Pending {
     calls: HashMap<String, Waiting>,
     listener: Option<mpsc::Sender<Notice>>,
     closed: bool,
+    /// The process began a line beyond the limit, and is ended for it.
+    overlong: bool,
 }
 
 /// Where the answer of a call goes, and what comes before it.
@@ -180,6 +197,8 @@ impl StdioLink {
         let link = Arc::new(Self {
             name: server.name.clone(),
             input,
+            stderr: stderr.clone(),
+            strays: AtomicU64::new(0),
             pending: Mutex::default(),
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
@@ -235,7 +254,13 @@ impl StdioLink {
 
     /// Takes one line of the process's output.
     fn take(&self, line: Bytes) {
-        let Ok(text) = std::str::from_utf8(&line) else { return };
+        if line.len() > MAX_ANSWER {
+            let mut pending = self.pending();
+            pending.overlong = true;
+            return pending.calls.clear();
+        }
+        let line = if line.starts_with(BOM) { line.slice(BOM.len()..) } else { line };
+        let Ok(text) = std::str::from_utf8(&line) else { return self.stray(&line) };
         match Message::parse(text) {
             Ok(Message::Response { id: Some(id), .. }) => {
                 let key = id.trim_matches('"').to_owned();
@@ -257,7 +282,24 @@ impl StdioLink {
             Ok(Message::Request { id, method, .. }) => {
                 let _ = self.send(session::reply(id, &method));
             }
-            Err(_) => tracing::debug!(server = self.name, "skipped a line that is no message"),
+            Err(_) => self.stray(&line),
+        }
+    }
+
+    /// The first line that is no message is shown where operators look for what a process
+    /// says; the others are counted (STD-01).
+    fn stray(&self, line: &[u8]) {
+        if !line.trim_ascii().is_empty() && self.strays.fetch_add(1, Ordering::Relaxed) == 0 {
+            tracing::warn!(server = self.name, "its standard output holds what is no message");
+            let line = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]);
+            self.stderr.push(format!("skipped on standard output: {line}").as_bytes());
+        }
+    }
+
+    fn lost(&self) -> Failure {
+        match self.pending().overlong {
+            true => Failure::TooLarge(MAX_ANSWER),
+            false => Failure::Lost("the process ended".into()),
         }
     }
 
@@ -283,6 +325,10 @@ impl StdioLink {
     }
 
     fn close(&self) {
+        let strays = self.strays.load(Ordering::Relaxed);
+        if strays > 0 {
+            tracing::info!(server = self.name, strays, "lines of its output were no messages");
+        }
         let mut pending = self.pending();
         pending.closed = true;
         // Their receivers see the end, and report the call as lost.
@@ -298,7 +344,8 @@ impl StdioLink {
 impl StdioExchange {
     /// Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
-        let ended = || Failure::Lost("the process ended".into());
+        let link = self.link.clone();
+        let ended = || link.lost();
         let Some(answer) = &mut self.answer else {
             return self.notices.recv().await.map(Event::Notice).ok_or_else(ended);
         };

@@ -19,8 +19,8 @@ mod upstreams;
 pub use call::Call;
 pub use link::{State, Status};
 pub use transport::{
-    Answer, CLIENT_INFO, Event, Exchange, Failure, Notice, Recipe, Repeat, Request, Wants,
-    is_own_request,
+    Answer, CLIENT_INFO, Event, Exchange, Failure, Notice, Recipe, Repeat, Request, Surroundings,
+    Wants, is_own_request, stand_guard,
 };
 pub use upstream::{Owner, Upstream};
 pub use upstreams::{News, Tested, Upstreams};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use catalog::{Known, Lookup, Server, ServerId};
+use catalog::{Known, Server, ServerId};
 use tokio::sync::{mpsc, oneshot};
-use transport::{Context, Failure, Session};
+use transport::{Context, Failure, Session, Surroundings};
 
 use crate::listing;
 use crate::upstream::{Owner, Upstream};
@@ -59,16 +59,19 @@ impl std::fmt::Debug for Upstreams {
 impl Upstreams {
     /// No servers yet. Sessions of apps close after `idle` without a call. Call within a
     /// runtime: links are tasks.
-    pub fn new(idle: Duration, lookup: Lookup) -> (Self, mpsc::UnboundedReceiver<News>) {
+    pub fn new(
+        idle: Duration,
+        surroundings: Surroundings,
+    ) -> (Self, mpsc::UnboundedReceiver<News>) {
         let (news, received) = mpsc::unbounded_channel();
-        let context = Context::new(lookup);
+        let context = Context::new(surroundings);
         let map = ArcSwap::default();
         (Self { context, map, news, idle, linked: true }, received)
     }
 
     /// Makes no links; servers can only be tested.
-    pub fn unlinked(lookup: Lookup) -> Self {
-        Self { linked: false, ..Self::new(Duration::ZERO, lookup).0 }
+    pub fn unlinked(surroundings: Surroundings) -> Self {
+        Self { linked: false, ..Self::new(Duration::ZERO, surroundings).0 }
     }
 
     /// The server of that id.

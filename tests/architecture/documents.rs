@@ -13,7 +13,7 @@ fn same(code: &BTreeSet<String>, document: &BTreeSet<String>, what: &str) {
 }
 
 /// Rows of a document's tables, as cells without the back quotes around them.
-fn rows(text: &str) -> Vec<Vec<String>> {
+pub(crate) fn rows(text: &str) -> Vec<Vec<String>> {
     let cells = |line: &str| -> Option<Vec<String>> {
         let inside = line.trim().strip_prefix('|')?.strip_suffix('|')?;
         Some(inside.split('|').map(|cell| cell.trim().replace('`', "")).collect())

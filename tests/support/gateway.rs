@@ -1,7 +1,7 @@
 //! The real binary with a folder, a port and a database of its own.
 
-use std::net::SocketAddr;
-use std::path::Path;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -11,12 +11,15 @@ use super::http;
 use super::mcp::Session;
 use super::process::Process;
 
-const ADMIN_TOKEN: &str = "the-admin-token-of-the-tests";
+pub(crate) const ADMIN_TOKEN: &str = "the-admin-token-of-the-tests";
+const DATABASE: &str = "mcp-manager.db";
 
 pub(crate) struct Gateway {
     // Dropped in this order: the process first, then what it works on.
     process: Process,
     folder: TempDir,
+    /// More sections of its conf file.
+    settings: String,
     pub(crate) address: SocketAddr,
 }
 
@@ -41,9 +44,14 @@ impl Gateway {
 
     /// With more environment variables.
     pub(crate) fn start_with(environment: &[(&str, &str)]) -> Self {
+        Self::start_as("", environment)
+    }
+
+    /// With more sections of the conf file, too.
+    pub(crate) fn start_as(settings: &str, environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (process, address) = spawn(folder.path(), 0, environment);
-        Self { process, folder, address }
+        let (process, address) = spawn(folder.path(), 0, settings, environment);
+        Self { process, folder, settings: settings.to_owned(), address }
     }
 
     /// Stops it as an operator does and starts it on the same database and port.
@@ -64,7 +72,16 @@ impl Gateway {
     }
 
     pub(crate) fn start_again(&mut self) {
-        (self.process, self.address) = spawn(self.folder.path(), self.address.port(), &[]);
+        self.start_again_with(&[]);
+    }
+
+    pub(crate) fn start_again_with(&mut self, environment: &[(&str, &str)]) {
+        let (folder, port) = (self.folder.path(), self.address.port());
+        (self.process, self.address) = spawn(folder, port, &self.settings, environment);
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.process.id()
     }
 
     /// One request to the management API: status and body (`null` where there is none).
@@ -116,9 +133,18 @@ impl Gateway {
         Session::open(self.address, &key.bearer())
     }
 
+    pub(crate) fn whole_log(&self) -> String {
+        self.process.all()
+    }
+
     /// The last lines of its log.
     pub(crate) fn log(&self) -> String {
         self.process.tail()
+    }
+
+    /// Its database file.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.folder.path().join(DATABASE)
     }
 
     pub(crate) fn url(&self) -> String {
@@ -142,31 +168,45 @@ impl Drop for Gateway {
 }
 
 /// Starts the binary in `folder`; port 0 takes a free one.
-fn spawn(folder: &Path, port: u16, environment: &[(&str, &str)]) -> (Process, SocketAddr) {
+fn spawn(
+    folder: &Path,
+    port: u16,
+    settings: &str,
+    environment: &[(&str, &str)],
+) -> (Process, SocketAddr) {
+    let mut process = Process::start(&mut command_as(folder, port, settings, environment));
+    let address = process.line("a gateway that listens", listening);
+    (process, address)
+}
+
+/// The command that starts the binary in `folder`, with a pipe for its log.
+pub(crate) fn command(folder: &Path, port: u16, environment: &[(&str, &str)]) -> Command {
+    command_as(folder, port, "", environment)
+}
+
+fn command_as(folder: &Path, port: u16, settings: &str, environment: &[(&str, &str)]) -> Command {
     let config = folder.join("mcp-manager.yaml");
-    let database = folder.join("mcp-manager.db");
+    let database = folder.join(DATABASE);
     let text = format!(
         "boot:\n  host: 127.0.0.1\n  port: {port}\n  db: {}\n  default_group: default\n  \
-         require_key_for_mcp: true\n",
+         require_key_for_mcp: true\n{settings}",
         database.display()
     );
     std::fs::write(&config, text).unwrap();
-    let mut process = Process::start(
-        Command::new(env!("CARGO_BIN_EXE_mcp-manager"))
-            .args(["serve", "--config"])
-            .arg(&config)
-            .current_dir(folder)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", folder)
-            .env("MCPM_ADMIN_TOKEN", ADMIN_TOKEN)
-            .env("MCPM_LOG_FORMAT", "json")
-            .envs(environment.iter().copied())
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped()),
-    );
-    let address = process.line("a gateway that listens", listening);
-    (process, address)
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-manager"));
+    command
+        .args(["serve", "--config"])
+        .arg(&config)
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", folder)
+        .env("MCPM_ADMIN_TOKEN", ADMIN_TOKEN)
+        .env("MCPM_LOG_FORMAT", "json")
+        .envs(environment.iter().copied())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
+    command
 }
 
 /// The address in the log line that says where the gateway listens.
@@ -176,5 +216,9 @@ fn listening(line: &str) -> Option<SocketAddr> {
     if fields.get("message")? != "listening" {
         return None;
     }
-    fields.get("address")?.as_str()?.parse().ok()
+    let mut address: SocketAddr = fields.get("address")?.as_str()?.parse().ok()?;
+    if address.ip().is_unspecified() {
+        address.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    Some(address)
 }

@@ -83,6 +83,11 @@ impl Reply {
         Ok(text)
     }
 
+    /// The next line of the body as it is, without its end.
+    pub(crate) fn line(&mut self) -> io::Result<String> {
+        line(&mut self.body)
+    }
+
     /// The next event, or `None` at the proper end of the stream.
     pub(crate) fn event(&mut self) -> io::Result<Option<Event>> {
         let mut event = Event::default();

@@ -136,6 +136,11 @@ impl Session {
         session
     }
 
+    /// The id that the other side gave it.
+    pub(crate) fn id(&self) -> &str {
+        self.id.as_deref().unwrap_or_default()
+    }
+
     /// Posts one message and gives the whole answer, whatever its status.
     pub(crate) fn post(&self, message: &str) -> Reply {
         self.post_with(&[("Accept", "application/json, text/event-stream")], message)
@@ -186,7 +191,8 @@ impl Session {
         reply
     }
 
-    fn headers(&self) -> Vec<(&str, &str)> {
+    /// What each of its requests carries.
+    pub(crate) fn headers(&self) -> Vec<(&str, &str)> {
         let mut headers = vec![("Authorization", self.key.as_str())];
         if let Some(id) = &self.id {
             headers.push(("Mcp-Session-Id", id));

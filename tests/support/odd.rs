@@ -78,6 +78,7 @@ impl Plan {
             said: Mutex::default(),
             sockets: Mutex::default(),
             next: AtomicU64::new(1),
+            taken: AtomicU64::new(0),
             accepting: AtomicBool::new(false),
             ended: AtomicBool::new(false),
         });
@@ -145,6 +146,7 @@ impl Odd {
                 if !state.accepting.load(Ordering::SeqCst) {
                     return;
                 }
+                state.taken.fetch_add(1, Ordering::SeqCst);
                 let state = Arc::clone(&state);
                 std::thread::spawn(move || wire::serve(&state, socket));
             }
@@ -181,6 +183,7 @@ pub(crate) struct State {
     said: Mutex<Vec<String>>,
     sockets: Mutex<HashMap<u64, TcpStream>>,
     next: AtomicU64,
+    taken: AtomicU64,
     accepting: AtomicBool,
     ended: AtomicBool,
 }
@@ -209,6 +212,11 @@ impl State {
     /// How often this tool was run in the usual way.
     pub(crate) fn ran(&self, tool: &str) -> usize {
         self.ran.lock().unwrap().get(tool).copied().unwrap_or_default()
+    }
+
+    /// How many connections there have been in all.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::SeqCst)
     }
 
     /// Open sessions.

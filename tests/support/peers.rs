@@ -68,6 +68,14 @@ impl Local {
         Self::new("local", "python3", &[&path("servers/odd.py")])
     }
 
+    /// The server of `servers/rough.py`; see there for its words. Others are passed over, and
+    /// can be found again by [`super::process::with_word`].
+    pub(crate) fn rough(words: &[&str]) -> Self {
+        let script = path("servers/rough.py");
+        let args = [&["-I", script.as_str()], words].concat();
+        Self::new("rough", &path(".cache/servers/bin/python"), &args)
+    }
+
     /// The server of `servers/ledger.py`, which writes each run of a tool into `file`.
     pub(crate) fn ledger(name: &str, file: &Path) -> Self {
         let args = [&path("servers/ledger.py"), "stdio", file.to_str().unwrap()];

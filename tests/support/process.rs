@@ -47,6 +47,10 @@ impl Process {
         })
     }
 
+    pub(crate) fn all(&self) -> String {
+        self.lines.lock().unwrap().join("\n")
+    }
+
     pub(crate) fn tail(&self) -> String {
         let lines = self.lines.lock().unwrap();
         lines[lines.len().saturating_sub(60)..].join("\n")
@@ -64,12 +68,16 @@ impl Process {
         self.child.wait().unwrap();
     }
 
+    pub(crate) fn id(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).unwrap();
     }
 
     fn pid(&self) -> Pid {
-        Pid::from_raw(i32::try_from(self.child.id()).unwrap())
+        Pid::from_raw(self.id())
     }
 }
 
@@ -95,6 +103,49 @@ impl Drop for Process {
 pub(crate) fn is_alive(pid: i32) -> bool {
     std::fs::read_to_string(format!("/proc/{pid}/stat"))
         .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or("").trim_start().starts_with('Z'))
+}
+
+/// Living processes that have this word on their command line.
+pub(crate) fn with_word(word: &str) -> Vec<i32> {
+    let running = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let ids = running.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter(|id| {
+        let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|part| part == word.as_bytes()) && is_alive(*id)
+    })
+    .collect()
+}
+
+/// Children of this process that have ended and that it has not asked about.
+pub(crate) fn zombies_of(parent: i32) -> usize {
+    let running = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let stats = running.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+    let start = format!(" Z {parent} ");
+    stats.filter(|stat| stat.rsplit(')').next().unwrap_or_default().starts_with(&start)).count()
+}
+
+/// Open files and sockets of a process.
+pub(crate) fn open_files(pid: i32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+/// Its open files and sockets once their number has stayed the same for a while: connections
+/// of a moment ago are closed by then.
+pub(crate) fn settled_files(pid: i32) -> usize {
+    let (mut last, mut same) = (0, 0);
+    eventually("a number of open files that stays", SOON, || {
+        let now = open_files(pid);
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+        (same >= 8).then_some(now)
+    })
+}
+
+/// Memory that a process has in use, in KiB.
+pub(crate) fn memory(pid: i32) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 fn collect(pipe: impl Read + Send + 'static, lines: Arc<Mutex<Vec<String>>>) {

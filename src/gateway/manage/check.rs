@@ -69,9 +69,22 @@ pub(super) fn time(field: &str, given: u64, most: Duration) -> Result<Duration, 
     Ok(time)
 }
 
+/// A text of at most `most` bytes.
+pub(super) fn short(field: &str, given: &str, most: usize) -> Result<(), Error> {
+    if given.len() > most {
+        let message = format!("must have at most {most} bytes, not {}", given.len());
+        return Err(Error::invalid(field, message));
+    }
+    Ok(())
+}
+
+/// Longest address of a server, in bytes.
+const URL_MAX: usize = 4096;
+
 /// Where a server answers. `${NAME}` references stand for anything, so they are put aside.
 pub(super) fn url(given: &str) -> Result<String, Error> {
     let text = given.trim();
+    short("url", text, URL_MAX)?;
     let wrong = |message: &str| Err(Error::invalid("url", format!("{message}, not `{text}`")));
     if text.starts_with("${") && text.contains('}') {
         return Ok(text.to_owned());
@@ -155,11 +168,15 @@ pub(super) fn filled(field: &str, given: String) -> Result<String, Error> {
     without_nul(field, given)
 }
 
+/// Longest word of a command, path or value, in bytes.
+const TEXT_MAX: usize = 32 << 10;
+
 /// Text for the operating system, which ends it at a NUL.
 pub(super) fn without_nul(field: &str, given: String) -> Result<String, Error> {
     if given.contains('\0') {
         return Err(Error::invalid(field, "must not hold a NUL character"));
     }
+    short(field, &given, TEXT_MAX)?;
     Ok(given)
 }
 

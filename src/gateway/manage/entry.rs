@@ -13,6 +13,9 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// Longest `call_timeout_ms`.
 const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Longest description, in bytes.
+const DESCRIPTION_MAX: usize = 16 << 10;
+
 /// What a server is before anything is said of it.
 pub(super) fn blank() -> Server {
     Server {
@@ -43,6 +46,7 @@ pub(super) fn merge(current: &Server, mut fields: ServerFields) -> Result<Server
         })
     })?;
     let description = fields.description.over(current.description.clone(), String::new());
+    check::short("description", &description, DESCRIPTION_MAX)?;
     Ok(Server {
         id: current.id,
         name: current.name.clone(),

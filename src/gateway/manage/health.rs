@@ -1,9 +1,14 @@
 //! How the manager itself fares: readiness, and the figures that Prometheus collects.
 
+use std::time::Duration;
+
 use metrics::MetricFamily;
 use upstream::State;
 
 use crate::Gateway;
+
+/// How long a probe waits for the database.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whether the manager does its work, in words that may be shown to anyone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +20,11 @@ pub struct Ready {
 impl Gateway {
     /// Whether everything works. Cheap enough for a probe each second.
     pub async fn ready(&self) -> Ready {
-        let database = match self.store.ping().await {
+        // The store may be waiting for another process; a probe must not.
+        let Ok(ping) = tokio::time::timeout(PATIENCE, self.store.ping()).await else {
+            return Ready { database: Some("is waiting for another process".to_owned()) };
+        };
+        let database = match ping {
             Ok(()) => None,
             // The whole error names a path, which is for the operator alone.
             Err(store::Error::Unwritable { trouble, .. }) => Some(trouble.to_string()),

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::failure::{Failure, expand};
+use crate::stdio::warden::Watch;
 use crate::wire::MAX_ANSWER;
 
 /// What a process gets of our environment; secrets of the manager and of other servers are
@@ -47,7 +48,7 @@ impl Stderr {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    fn push(&self, line: &[u8]) {
+    pub(super) fn push(&self, line: &[u8]) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == STDERR_LINES {
             lines.pop_front();
@@ -62,6 +63,8 @@ pub(crate) struct Child {
     name: String,
     process: tokio::process::Child,
     group: Option<Pid>,
+    /// Until the group is gone.
+    watch: Option<Watch>,
     stdin: ChildStdin,
     stdout: ChildStdout,
     errors: ChildStderr,
@@ -104,6 +107,7 @@ impl Child {
         Ok(Self {
             stderr: stderr.clone(),
             name: server.name.clone(),
+            watch: group.map(|group| context.warden.watch(group)),
             group,
             stdin: process.stdin.take().ok_or_else(missing)?,
             stdout: process.stdout.take().ok_or_else(missing)?,
@@ -120,7 +124,7 @@ impl Child {
         stop: CancellationToken,
         each: impl FnMut(Bytes) + Send + 'static,
     ) {
-        let Self { stderr, name, mut process, group, mut stdin, stdout, errors } = self;
+        let Self { stderr, name, mut process, group, watch, mut stdin, stdout, errors } = self;
         let mut drain = tokio::spawn(keep_stderr(name.clone(), errors, stderr));
         let writer = tokio::spawn(async move {
             while let Some(mut line) = input.recv().await {
@@ -145,6 +149,7 @@ impl Child {
         }
         // What the process left behind in its group ends with it (STD-03).
         signal(group, Signal::SIGKILL);
+        drop(watch);
         let _ = process.wait().await;
         // Answers that were written before the end still count. A task that has ended must
         // not be waited for again.
@@ -181,6 +186,8 @@ async fn read_lines(name: String, mut stdout: ChildStdout, mut each: impl FnMut(
         searched = buffer.len();
         if searched > MAX_ANSWER {
             tracing::warn!(server = name, limit = MAX_ANSWER, "a line has no end; closing");
+            // Longer than any line that is one: who takes it knows what that means.
+            each(buffer.freeze());
             return;
         }
         buffer.reserve(16 * 1024);

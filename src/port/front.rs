@@ -7,7 +7,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use bytes::Bytes;
 use filters::mcp::Mcp;
-use filters::{Client, Hosts, Refusal, Report, Verdict};
+use filters::{Client, Hosts, Refusal, Report, Rest, Verdict};
 use gateway::Gateway;
 use pingora_core::protocols::http::server::Session as Http;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -17,14 +17,12 @@ use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::Limits;
 use crate::line;
-use crate::settings::Limits;
-
-/// Idle keep-alive of a connection to the API or the portal, in seconds.
-const KEEPALIVE: u64 = 75;
 
 /// Serves every request of the one port.
-pub(crate) struct Front {
+#[derive(Debug)]
+pub struct Front {
     mcp: Mcp,
     /// In bytes.
     head_limit: usize,
@@ -32,22 +30,30 @@ pub(crate) struct Front {
 }
 
 /// One request, for its log line.
-pub(crate) struct Context {
+#[derive(Debug)]
+pub struct Context {
     started: Instant,
     report: Report,
     /// Held until the request is over, so that a stop can wait for it.
     _running: TaskTrackerToken,
 }
 
+/// What a request's log line says beside its report.
+struct Asked<'a> {
+    method: &'a http::Method,
+    path: &'a str,
+}
+
 impl Front {
     /// Serves what `hosts` lets in, within `limits`.
-    pub(crate) fn new(gateway: Arc<Gateway>, hosts: Hosts, limits: &Limits) -> Self {
-        let mcp = Mcp { gateway, hosts: Arc::new(hosts), body_limit: limits.body };
+    pub fn new(gateway: Arc<Gateway>, hosts: Hosts, limits: &Limits) -> Self {
+        let (body_limit, body_time, idle) = (limits.body, limits.body_time, limits.idle);
+        let mcp = Mcp { gateway, hosts: Arc::new(hosts), body_limit, body_time, idle };
         Self { mcp, head_limit: limits.head, requests: TaskTracker::new() }
     }
 
     /// Counts running requests.
-    pub(crate) fn requests(&self) -> TaskTracker {
+    pub fn requests(&self) -> TaskTracker {
         self.requests.clone()
     }
 
@@ -56,12 +62,13 @@ impl Front {
         let header = http.req_header();
         if head_size(header) > self.head_limit {
             report.method = "refused";
-            return Client::new(http, report).refuse(&Refusal::LargeHead(self.head_limit)).await;
+            let refusal = Refusal::LargeHead(self.head_limit);
+            return Client::new(http, report, self.mcp.idle).refuse(&refusal).await;
         }
         if self.mcp.hosts.host(&header.uri, &header.headers) != Verdict::Pass {
             self.mcp.gateway.metrics.auth_failure("host");
             report.method = "refused";
-            return Client::new(http, report).refuse(&Refusal::Host).await;
+            return Client::new(http, report, self.mcp.idle).refuse(&Refusal::Host).await;
         }
         if filters::mcp::owns(header.uri.path()) {
             return filters::mcp::serve(&self.mcp, http, report).await;
@@ -80,7 +87,8 @@ impl Front {
         request.headers = header.headers.clone();
         let head_only = header.method == http::Method::HEAD;
         let body = async {
-            filters::read_body(http, self.mcp.body_limit).await.map_err(|refusal| match refusal {
+            let read = filters::read_body(http, self.mcp.body_limit, self.mcp.body_time).await;
+            read.map_err(|refusal| match refusal {
                 Refusal::TooLarge(limit) => admin::Unread::TooLarge(limit),
                 Refusal::SlowBody(_) => admin::Unread::Slow,
                 _ => admin::Unread::Broken,
@@ -98,7 +106,7 @@ impl Front {
         if parts.status != http::StatusCode::NO_CONTENT {
             response.insert_header(http::header::CONTENT_LENGTH, body.len())?;
         }
-        http.set_keepalive(Some(KEEPALIVE));
+        http.set_keepalive(Some(self.mcp.idle.as_secs()));
         http.write_response_header(Box::new(response)).await?;
         if !head_only {
             http.write_response_body(body, false).await?;
@@ -143,29 +151,56 @@ impl ProxyHttp for Front {
     /// forwarded headers, no query.
     async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
         line::rest();
-        let took = context.started.elapsed();
-        let report = &context.report;
-        self.mcp.gateway.metrics.request(report.method, report.era, report.status, took);
-        if !tracing::enabled!(target: "access", tracing::Level::INFO) {
-            return;
-        }
-        let header = session.req_header();
-        let path: String = header.uri.path().chars().take(200).collect();
-        tracing::info!(
-            target: "access",
-            peer = session.client_addr().map(ToString::to_string),
-            http = header.method.as_str(),
-            path,
-            status = report.status,
-            method = report.method,
-            era = report.era,
-            key = report.key,
-            tool = report.tool,
-            ms = took.as_secs_f64() * 1000.0,
-            broken = error.is_some(),
-            "request"
-        );
+        let Some(rest) = context.report.rest.take() else {
+            let header = session.req_header();
+            let peer = || session.client_addr().map(ToString::to_string);
+            let asked = Asked { method: &header.method, path: header.uri.path() };
+            return tell(&self.mcp.gateway, context, &asked, peer, error.is_some());
+        };
+        // The connection goes on in a task of its own, with its place among all of them.
+        let (place, running) = (line::take_place(), self.requests.token());
+        let report = std::mem::take(&mut context.report);
+        let context = Context { started: context.started, report, _running: running };
+        let gateway = self.mcp.gateway.clone();
+        tokio::spawn(async move {
+            let Rest { peer, path, run } = rest;
+            let broken = run.await.is_err();
+            drop(place);
+            let asked = Asked { method: &http::Method::GET, path: &path };
+            tell(&gateway, &context, &asked, || peer, broken);
+        });
     }
+}
+
+/// Counts a request that is over, and writes its line.
+fn tell(
+    gateway: &Gateway,
+    context: &Context,
+    asked: &Asked<'_>,
+    peer: impl FnOnce() -> Option<String>,
+    broken: bool,
+) {
+    let Context { started, report, .. } = context;
+    let took = started.elapsed();
+    gateway.metrics.request(report.method, report.era, report.status, took);
+    if !tracing::enabled!(target: "access", tracing::Level::INFO) {
+        return;
+    }
+    let path: String = asked.path.chars().take(200).collect();
+    tracing::info!(
+        target: "access",
+        peer = peer(),
+        http = asked.method.as_str(),
+        path,
+        status = report.status,
+        method = report.method,
+        era = report.era,
+        key = report.key,
+        tool = report.tool,
+        ms = took.as_secs_f64() * 1000.0,
+        broken,
+        "request"
+    );
 }
 
 /// Bytes of a request's head, about as it was sent.

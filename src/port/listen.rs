@@ -19,6 +19,7 @@ use pingora_core::services::listening::Service;
 use pingora_proxy::HttpProxy;
 use tokio::sync::Semaphore;
 
+use crate::Limits;
 use crate::certificate::Tls;
 use crate::front::Front;
 use crate::{line, turned_away};
@@ -29,19 +30,17 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The first byte of a TLS connection: a handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// How long an h2 connection may stay open without a request.
-const H2_IDLE: Duration = Duration::from_secs(75);
-
 /// Connections beyond the limit that are told so at one time; more are closed unheard.
 const TURNED_AWAY: usize = 64;
 
-/// Read and write buffer of a connection, in bytes: most requests fit, and thousands of idle
-/// streams stay cheap. Pingora's own would be 64 KiB each.
-const BUFFERS: (usize, usize) = (8 << 10, 1460);
+/// Read and write buffer of a connection, in bytes. Small, since thousands may be open and idle:
+/// larger reads and writes go past them. Pingora's own would be 64 KiB each.
+const BUFFERS: (usize, usize) = (2 << 10, 1460);
 
 /// A bound socket. Bound before anything else is touched, so that a port in use is told
 /// plainly; pingora would go on without it.
-pub(crate) struct Listener {
+#[derive(Debug)]
+pub struct Listener {
     address: SocketAddr,
     socket: TcpListener,
 }
@@ -51,7 +50,7 @@ impl Listener {
     ///
     /// # Errors
     /// Says which address and what to do.
-    pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<Self> {
+    pub fn bind(address: SocketAddr) -> anyhow::Result<Self> {
         let socket = TcpListener::bind(address).with_context(|| {
             format!("failed to listen on {address}; is it in use? set `boot.port` or MCPM_PORT")
         })?;
@@ -60,28 +59,28 @@ impl Listener {
     }
 
     /// Where it listens.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Accepts connections until told to stop; at most `most` are open at a time.
-pub(crate) async fn serve(
+/// Accepts connections until told to stop, within `limits`.
+pub async fn serve(
     listener: Listener,
     front: Front,
     tls: Option<Arc<Tls>>,
-    most: usize,
+    limits: Limits,
     stopped: ShutdownWatch,
 ) {
     let conf = Arc::new(ServerConf::default());
     let mut http = pingora_proxy::http_proxy(&conf, front);
     let mut options = HttpServerOptions::default();
-    options.h2_idle_timeout = Some(H2_IDLE);
+    options.h2_idle_timeout = Some(limits.idle);
     http.server_options = Some(options);
     let app = App {
         http: Arc::new(http),
         tls,
-        room: Arc::new(Semaphore::new(most)),
+        room: Arc::new(Semaphore::new(limits.connections)),
         beyond: Arc::new(Semaphore::new(TURNED_AWAY)),
     };
     let address = listener.address.to_string();
@@ -113,7 +112,7 @@ impl App {
         let peeked =
             tokio::time::timeout(HANDSHAKE, plain.try_peek(&mut first)).await.ok()?.ok()?;
         if !peeked || first[0] != TLS_HANDSHAKE {
-            line::bounded(plain, turned_away::to_https).await;
+            line::bounded(plain, None, turned_away::to_https).await;
             return None;
         }
         match tokio::time::timeout(HANDSHAKE, tls.acceptor.tls_handshake(*plain)).await {
@@ -134,17 +133,18 @@ impl ServerApp for App {
         stream: Stream,
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
-        let Ok(_permit) = self.room.clone().try_acquire_owned() else {
-            let _permit = self.beyond.clone().try_acquire_owned().ok()?;
+        let Ok(place) = self.room.clone().try_acquire_owned() else {
+            let place = self.beyond.clone().try_acquire_owned().ok()?;
             let stream = self.shake(stream).await?;
-            line::bounded(stream, turned_away::full).await;
+            line::bounded(stream, Some(place), turned_away::full).await;
             return None;
         };
         let stream = self.shake(stream).await?;
         if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
+            let _place = place;
             return self.http.process_new(stream, shutdown).await;
         }
-        line::bounded(stream, |stream| self.http.process_new(stream, shutdown)).await
+        line::bounded(stream, Some(place), |stream| self.http.process_new(stream, shutdown)).await
     }
 
     /// Without this, HttpProxy would not hear of a shutdown.
