@@ -88,6 +88,19 @@ impl Client {
         format!(r#"{{{envelope},{}}}"#, self.params(members))
     }
 
+    /// Checks a message for each of these values, and for one that is nested very deep.
+    fn refuses(
+        &self,
+        what: &str,
+        wrong: &[&str],
+        make: &dyn Fn(&str) -> String,
+        word: &'static str,
+    ) {
+        for value in wrong.iter().copied().chain([deep(3000).as_str()]) {
+            self.check(what, make(value).as_bytes(), Refused(word));
+        }
+    }
+
     /// Posts a body, sees what came of it, and makes a good call.
     fn check(&self, what: &str, body: &[u8], fate: Fate) {
         let shown: String = String::from_utf8_lossy(body).chars().take(300).collect();
@@ -144,39 +157,39 @@ fn deep(levels: usize) -> String {
 
 #[test]
 fn p7_a_member_of_the_wrong_type_is_named() {
-    let deep = deep(3000);
     both(|client| {
-        let each = |name: &str, wrong: &[&str], make: &dyn Fn(&str) -> String, word| {
-            for value in wrong.iter().copied().chain([deep.as_str()]) {
-                client.check(name, make(value).as_bytes(), Refused(word));
-            }
-        };
         let envelope = |text: String| client.call(&text, CALL);
-        each(
+        client.refuses(
             "jsonrpc",
             &["null", "true", "2", "2.0", "[]", "{}", r#""1.0""#, r#""2.0 ""#],
             &|value| envelope(format!(r#""jsonrpc":{value},"id":7,"method":"tools/call""#)),
             "`jsonrpc`",
         );
-        each(
+        client.refuses(
             "id",
             &["null", "true", "1.5", "1e3", "1e999", "[7]", "{}"],
             &|value| envelope(format!(r#""jsonrpc":"2.0","id":{value},"method":"tools/call""#)),
             "`id`",
         );
-        each(
+        client.refuses(
             "method",
             &["null", "true", "5", "[]", "{}", r#""\ud800""#],
             &|value| envelope(format!(r#""jsonrpc":"2.0","id":7,"method":{value}"#)),
             "`method`",
         );
-        each(
+        client.refuses(
             "params",
             &["true", "5", "[]", r#""writes""#],
             &|value| format!(r#"{{{ENVELOPE},"params":{value}}}"#),
             "`params`",
         );
-        each(
+    });
+}
+
+#[test]
+fn p7_a_parameter_of_the_wrong_type_is_named() {
+    both(|client| {
+        client.refuses(
             "name",
             &["null", "true", "5", "[]", "{}", r#""\ud800""#, r#""writes\udc00""#],
             &|value| {
@@ -184,19 +197,19 @@ fn p7_a_member_of_the_wrong_type_is_named() {
             },
             "`params.name`",
         );
-        each(
+        client.refuses(
             "arguments",
             &["true", "5", "[]", r#""{}""#],
             &|value| client.call(ENVELOPE, &format!(r#""name":"writes","arguments":{value}"#)),
             "`params.arguments`",
         );
-        each(
+        client.refuses(
             "_meta",
             &["true", "5", "[]", r#""x""#],
             &|value| format!(r#"{{{ENVELOPE},"params":{{{CALL},"_meta":{value}}}}}"#),
             "`params._meta`",
         );
-        each(
+        client.refuses(
             "progressToken",
             &["true", "[]", "{}"],
             &|value| {
