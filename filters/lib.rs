@@ -23,6 +23,7 @@ mod batch;
 mod body;
 mod host;
 mod key;
+mod lone;
 pub mod mcp;
 mod methods;
 mod refusal;
@@ -31,5 +32,6 @@ mod rpc;
 
 pub use body::{drain as drain_body, read as read_body};
 pub use host::{Bind, Hosts, Verdict};
+pub use lone::Rest;
 pub use refusal::Refusal;
 pub use reply::{Client, Report};

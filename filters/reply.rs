@@ -12,6 +12,7 @@ use pingora_http::ResponseHeader;
 use protocol::sse;
 
 use crate::body;
+use crate::lone::{Lone, Rest};
 use crate::refusal::Refusal;
 
 /// Up to this many bytes, one write of a copy is cheaper than a write for each part.
@@ -36,6 +37,8 @@ pub struct Report {
     pub key: Option<i64>,
     /// Exposed name of the tool that was called.
     pub tool: Option<String>,
+    /// A stream that outlives its request; whoever has the report runs it.
+    pub rest: Option<Rest>,
 }
 
 /// The client of one request.
@@ -230,6 +233,13 @@ impl<'a> Client<'a> {
             conversation.forget(&kept);
         }
         Ok(())
+    }
+
+    /// Takes the connection out of a request whose answer is a stream by now, with its peer.
+    /// `None` where it has to stay.
+    pub(crate) async fn leave(&mut self) -> Result<Option<(Lone, Option<String>)>> {
+        let peer = self.http.client_addr().map(ToString::to_string);
+        Ok(Lone::take(self.http).await?.map(|lone| (lone, peer)))
     }
 
     /// Waits until the client is gone. To be used beside whatever the client waits for.

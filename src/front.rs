@@ -7,7 +7,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use bytes::Bytes;
 use filters::mcp::Mcp;
-use filters::{Client, Hosts, Refusal, Report, Verdict};
+use filters::{Client, Hosts, Refusal, Report, Rest, Verdict};
 use gateway::Gateway;
 use pingora_core::protocols::http::server::Session as Http;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -34,6 +34,12 @@ pub(crate) struct Context {
     report: Report,
     /// Held until the request is over, so that a stop can wait for it.
     _running: TaskTrackerToken,
+}
+
+/// What a request's log line says beside its report.
+struct Asked<'a> {
+    method: &'a http::Method,
+    path: &'a str,
 }
 
 impl Front {
@@ -143,29 +149,56 @@ impl ProxyHttp for Front {
     /// forwarded headers, no query.
     async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut Context) {
         line::rest();
-        let took = context.started.elapsed();
-        let report = &context.report;
-        self.mcp.gateway.metrics.request(report.method, report.era, report.status, took);
-        if !tracing::enabled!(target: "access", tracing::Level::INFO) {
-            return;
-        }
-        let header = session.req_header();
-        let path: String = header.uri.path().chars().take(200).collect();
-        tracing::info!(
-            target: "access",
-            peer = session.client_addr().map(ToString::to_string),
-            http = header.method.as_str(),
-            path,
-            status = report.status,
-            method = report.method,
-            era = report.era,
-            key = report.key,
-            tool = report.tool,
-            ms = took.as_secs_f64() * 1000.0,
-            broken = error.is_some(),
-            "request"
-        );
+        let Some(rest) = context.report.rest.take() else {
+            let header = session.req_header();
+            let peer = || session.client_addr().map(ToString::to_string);
+            let asked = Asked { method: &header.method, path: header.uri.path() };
+            return tell(&self.mcp.gateway, context, &asked, peer, error.is_some());
+        };
+        // The connection goes on in a task of its own, with its place among all of them.
+        let (place, running) = (line::take_place(), self.requests.token());
+        let report = std::mem::take(&mut context.report);
+        let context = Context { started: context.started, report, _running: running };
+        let gateway = self.mcp.gateway.clone();
+        tokio::spawn(async move {
+            let Rest { peer, path, run } = rest;
+            let broken = run.await.is_err();
+            drop(place);
+            let asked = Asked { method: &http::Method::GET, path: &path };
+            tell(&gateway, &context, &asked, || peer, broken);
+        });
     }
+}
+
+/// Counts a request that is over, and writes its line.
+fn tell(
+    gateway: &Gateway,
+    context: &Context,
+    asked: &Asked<'_>,
+    peer: impl FnOnce() -> Option<String>,
+    broken: bool,
+) {
+    let Context { started, report, .. } = context;
+    let took = started.elapsed();
+    gateway.metrics.request(report.method, report.era, report.status, took);
+    if !tracing::enabled!(target: "access", tracing::Level::INFO) {
+        return;
+    }
+    let path: String = asked.path.chars().take(200).collect();
+    tracing::info!(
+        target: "access",
+        peer = peer(),
+        http = asked.method.as_str(),
+        path,
+        status = report.status,
+        method = report.method,
+        era = report.era,
+        key = report.key,
+        tool = report.tool,
+        ms = took.as_secs_f64() * 1000.0,
+        broken,
+        "request"
+    );
 }
 
 /// Bytes of a request's head, about as it was sent.

@@ -4,6 +4,7 @@
 //! would hold a connection for ever. The bound here starts with the first byte of a head and
 //! ends when [`passed`] is called; [`rest`] makes the connection wait for the next head.
 
+use std::cell::Cell;
 use std::future::Future as _;
 use std::io;
 use std::pin::Pin;
@@ -20,6 +21,7 @@ use pingora_core::protocols::{
     Stream, TimingDigest, UniqueID, UniqueIDType,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Sleep;
 
 /// Time for the whole head of a request, however slowly it drips (P6).
@@ -30,7 +32,14 @@ const HEARING: u8 = 1;
 const SERVING: u8 = 2;
 
 tokio::task_local! {
-    static PHASE: Arc<AtomicU8>;
+    static CONNECTION: Connection;
+}
+
+/// What belongs to the connection that a task serves.
+struct Connection {
+    phase: Arc<AtomicU8>,
+    /// Its place among all of them.
+    place: Cell<Option<OwnedSemaphorePermit>>,
 }
 
 /// The connection's stream.
@@ -41,25 +50,32 @@ struct Line {
     limit: Option<Pin<Box<Sleep>>>,
 }
 
-/// Runs `work` on a stream whose heads are bounded.
+/// Runs `work` on a stream whose heads are bounded; `place` is held meanwhile.
 pub(crate) async fn bounded<F: Future>(
     stream: Stream,
+    place: Option<OwnedSemaphorePermit>,
     work: impl FnOnce(Stream) -> F,
 ) -> F::Output {
     let phase = Arc::new(AtomicU8::new(RESTING));
     let line = Line { stream, phase: phase.clone(), limit: None };
-    PHASE.scope(phase, work(Box::new(line))).await
+    let connection = Connection { phase, place: Cell::new(place) };
+    CONNECTION.scope(connection, work(Box::new(line))).await
+}
+
+/// The connection's place, for a stream that goes on after [`bounded`] has ended.
+pub(crate) fn take_place() -> Option<OwnedSemaphorePermit> {
+    CONNECTION.try_with(|connection| connection.place.take()).ok().flatten()
 }
 
 /// Says that a request's head has been read. Without effect outside of [`bounded`], as for
 /// the streams of an h2 connection.
 pub(crate) fn passed() {
-    let _ = PHASE.try_with(|phase| phase.store(SERVING, Ordering::Relaxed));
+    let _ = CONNECTION.try_with(|connection| connection.phase.store(SERVING, Ordering::Relaxed));
 }
 
 /// Says that the request is over.
 pub(crate) fn rest() {
-    let _ = PHASE.try_with(|phase| phase.store(RESTING, Ordering::Relaxed));
+    let _ = CONNECTION.try_with(|connection| connection.phase.store(RESTING, Ordering::Relaxed));
 }
 
 impl AsyncRead for Line {

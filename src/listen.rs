@@ -33,9 +33,9 @@ const TLS_HANDSHAKE: u8 = 0x16;
 /// Connections beyond the limit that are told so at one time; more are closed unheard.
 const TURNED_AWAY: usize = 64;
 
-/// Read and write buffer of a connection, in bytes: most requests fit, and thousands of idle
-/// streams stay cheap. Pingora's own would be 64 KiB each.
-const BUFFERS: (usize, usize) = (8 << 10, 1460);
+/// Read and write buffer of a connection, in bytes. Small, since thousands may be open and idle:
+/// larger reads and writes go past them. Pingora's own would be 64 KiB each.
+const BUFFERS: (usize, usize) = (2 << 10, 1460);
 
 /// A bound socket. Bound before anything else is touched, so that a port in use is told
 /// plainly; pingora would go on without it.
@@ -111,7 +111,7 @@ impl App {
         let peeked =
             tokio::time::timeout(HANDSHAKE, plain.try_peek(&mut first)).await.ok()?.ok()?;
         if !peeked || first[0] != TLS_HANDSHAKE {
-            line::bounded(plain, turned_away::to_https).await;
+            line::bounded(plain, None, turned_away::to_https).await;
             return None;
         }
         match tokio::time::timeout(HANDSHAKE, tls.acceptor.tls_handshake(*plain)).await {
@@ -132,17 +132,18 @@ impl ServerApp for App {
         stream: Stream,
         shutdown: &ShutdownWatch,
     ) -> Option<Stream> {
-        let Ok(_permit) = self.room.clone().try_acquire_owned() else {
-            let _permit = self.beyond.clone().try_acquire_owned().ok()?;
+        let Ok(place) = self.room.clone().try_acquire_owned() else {
+            let place = self.beyond.clone().try_acquire_owned().ok()?;
             let stream = self.shake(stream).await?;
-            line::bounded(stream, turned_away::full).await;
+            line::bounded(stream, Some(place), turned_away::full).await;
             return None;
         };
         let stream = self.shake(stream).await?;
         if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
+            let _place = place;
             return self.http.process_new(stream, shutdown).await;
         }
-        line::bounded(stream, |stream| self.http.process_new(stream, shutdown)).await
+        line::bounded(stream, Some(place), |stream| self.http.process_new(stream, shutdown)).await
     }
 
     /// Without this, HttpProxy would not hear of a shutdown.

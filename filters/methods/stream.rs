@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::accept::Accept;
+use crate::lone::{Ear, Rest};
 use crate::methods::tools_call::QUIET;
 use crate::refusal::Refusal;
 use crate::reply::{Client, broken};
@@ -40,11 +41,23 @@ pub(crate) async fn get(
     if let Some((kept, seen)) = resumed {
         return resume(gateway, client, &conversation, &kept, seen).await;
     }
-    let note = message::notification(LIST_CHANGED, None);
     // What changed between the client's list and this stream is told now.
-    let watch = Watch { gateway, caller, known: conversation.last_listed() };
-    watch.follow(client, &note, &conversation.take_stream()).await?;
-    client.end_stream().await
+    let watch = Watch { gateway: gateway.clone(), caller, known: conversation.last_listed() };
+    let ended = conversation.take_stream();
+    let note = message::notification(LIST_CHANGED, None);
+    let path = client.http.req_header().uri.path().to_owned();
+    let Some((mut lone, peer)) = client.leave().await? else {
+        watch.follow(client, &note, &ended).await?;
+        return client.end_stream().await;
+    };
+    let run = Box::pin(async move {
+        // Keeps the session in memory.
+        let _held = conversation;
+        watch.follow(&mut lone, &note, &ended).await?;
+        lone.end().await
+    });
+    client.report.rest = Some(Rest { peer, path, run });
+    Ok(())
 }
 
 /// The rest of a call's stream that broke off: what followed the last event that the client
@@ -102,7 +115,7 @@ pub(crate) async fn listen(request: &Request<'_>, client: &mut Client<'_>) -> Re
     let note =
         if tools { message::notification(LIST_CHANGED, Some(&params)) } else { String::new() };
     let open = CancellationToken::new();
-    let watch = Watch { gateway: request.gateway, caller: request.caller, known: None };
+    let watch = Watch { gateway: request.gateway.clone(), caller: request.caller, known: None };
     watch.follow(client, &note, &open).await?;
     let result = format!(r#"{{"resultType":"complete","_meta":{subscription}}}"#);
     let result = bridge::own_result(&result, request.era, request.gateway.own_info());
@@ -111,20 +124,20 @@ pub(crate) async fn listen(request: &Request<'_>, client: &mut Client<'_>) -> Re
 }
 
 /// Whose list is watched, and what of it the client knows.
-struct Watch<'a> {
-    gateway: &'a Arc<Gateway>,
+struct Watch {
+    gateway: Arc<Gateway>,
     caller: Caller,
     /// Digest of the list that the client read last, if it read one.
     known: Option<u64>,
 }
 
-impl Watch<'_> {
+impl Watch {
     /// Sends `note` each time the caller's list differs from the one it was last told of, until
     /// the client, its right to be here, the session or the manager ends. An empty note is not
     /// sent.
     async fn follow(
         &self,
-        client: &mut Client<'_>,
+        client: &mut impl Ear,
         note: &str,
         ended: &CancellationToken,
     ) -> Result<()> {
