@@ -1,6 +1,6 @@
 # One word per chore. Each line here works without make, too.
 
-.PHONY: help demo test load lint setup
+.PHONY: help demo test faults load lint setup
 
 help: ## This list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -14,10 +14,12 @@ test: setup ## Install what the tests need and run every one of them
 	cargo nextest run --workspace
 	cargo test --workspace --doc --quiet
 
+faults: setup ## What happens when a server fails: run the matrix and print its table
+	cargo nextest run --test it --no-capture -E 'test(faults::)'
+
 load: ## Measure the manager under load and write the report
 	tests/setup.sh load
-	cargo build --release --bin mcp-manager
-	cargo build --release --package mcpm-loadtest
+	cargo build --release --package mcp-manager --package mcpm-loadtest
 	target/release/mcpm-loadtest report --gateway target/release/mcp-manager
 
 lint: ## Format, clippy, and cargo-deny where it is installed

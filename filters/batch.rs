@@ -34,6 +34,10 @@ pub(crate) async fn serve(
 ) -> Result<()> {
     client.report.method = "batch";
     client.report.era = "legacy";
+    // Told of the batch, not of its version, which is a good one.
+    if rpc::says_modern(client) {
+        return client.refuse(&Refusal::Batch).await;
+    }
     if messages.is_empty() || messages.len() > MOST {
         let why = "a batch must hold 1 to 1000 messages";
         let refusal = Refusal::Malformed(Malformed::Invalid { id: None, why });
@@ -83,7 +87,13 @@ async fn answer(
         Err(malformed) => return refused(Refusal::Malformed(malformed)),
     };
     let params = params.and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
-    let meta = RequestMeta::of(&params);
+    let meta = match RequestMeta::of(&params) {
+        Ok(meta) => meta,
+        Err(why) => {
+            let (id, why) = (id.to_owned(), why.to_owned());
+            return refused(Refusal::Params { id, why, bad_request: false });
+        }
+    };
     let request = Request {
         gateway,
         caller,

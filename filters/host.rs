@@ -1,6 +1,6 @@
 //! Who may be talked to under which name: the guard against DNS rebinding (P2, F2–F4).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use http::{HeaderMap, Uri, header};
 
@@ -92,10 +92,11 @@ impl Hosts {
 
 impl Pattern {
     fn read(entry: &str) -> Self {
-        match split(&entry.to_ascii_lowercase()) {
-            Some((name, Some(port))) if port == "*" => Self { name, port: None },
+        let entry = entry.to_ascii_lowercase();
+        // Any port fits a pattern without one.
+        match split(entry.strip_suffix(":*").unwrap_or(&entry)) {
             Some((name, port)) => Self { name, port },
-            None => Self { name: entry.to_ascii_lowercase(), port: None },
+            None => Self { name: entry, port: None },
         }
     }
 
@@ -120,26 +121,33 @@ fn authority(uri: &Uri, headers: &HeaderMap) -> Option<(String, Option<String>)>
     }
 }
 
-/// `name`, `name:port`, `[v6]`, `[v6]:port`; anything else is no authority.
+/// `name`, `name:port`, `[v6]`, `[v6]:port`, lower-case; anything else is no authority.
 fn split(text: &str) -> Option<(String, Option<String>)> {
-    if text.contains(['@', '/', '\\', ' ', '\u{0}']) {
-        return None;
-    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     let (name, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (name, after) = rest.split_once(']')?;
+            let (address, zone) = name.split_once('%').unwrap_or((name, ""));
+            if address.parse::<Ipv6Addr>().is_err() || !zone.chars().all(plain) {
+                return None;
+            }
             (name, if after.is_empty() { None } else { Some(after.strip_prefix(':')?) })
         }
-        None => match text.split_once(':') {
-            Some((name, port)) => (name, Some(port)),
-            None => (text, None),
-        },
+        None => {
+            let (name, port) = match text.split_once(':') {
+                Some((name, port)) => (name, Some(port)),
+                None => (text, None),
+            };
+            let name = name.strip_suffix('.').unwrap_or(name);
+            if name.is_empty() || !name.chars().all(plain) {
+                return None;
+            }
+            (name, port)
+        }
     };
-    let port_fits = |port: &str| port == "*" || port.bytes().all(|byte| byte.is_ascii_digit());
-    if name.is_empty() || !port.is_none_or(port_fits) {
+    if port.is_some_and(|port| !port.bytes().all(|byte| byte.is_ascii_digit())) {
         return None;
     }
-    let name = name.strip_suffix('.').unwrap_or(name);
     Some((name.to_owned(), port.filter(|port| !port.is_empty()).map(str::to_owned)))
 }
 

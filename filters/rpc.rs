@@ -91,7 +91,13 @@ pub(crate) async fn serve(
         }
     };
     let params = params.and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
-    let meta = RequestMeta::of(&params);
+    let meta = match RequestMeta::of(&params) {
+        Ok(meta) => meta,
+        Err(why) => {
+            let (id, bad_request) = (id.to_owned(), says_modern(client));
+            return client.refuse(&Refusal::Params { id, why: why.to_owned(), bad_request }).await;
+        }
+    };
     let era = if meta.version.is_some() || says_modern(client) { Era::Modern } else { Era::Legacy };
     client.report.era = if era == Era::Modern { "modern" } else { "legacy" };
     let found = line(&method, era);

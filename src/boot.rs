@@ -9,12 +9,10 @@ use anyhow::Context as _;
 use catalog::ServerId;
 use filters::{Bind, Hosts};
 use gateway::{Gateway, Options, Surroundings};
+use port::{Front, Limits, Listener, Tls};
 use store::{AuditKind, Change, Store};
 use tokio::sync::watch;
 
-use crate::certificate::Tls;
-use crate::front::Front;
-use crate::listen::{self, Listener};
 use crate::settings::Settings;
 
 /// How long running requests may go on after the order to stop.
@@ -42,15 +40,15 @@ pub(crate) async fn start(settings: &Settings) -> anyhow::Result<Running> {
     let tls = settings.tls().map(|(cert, key)| Tls::read(cert, key)).transpose()?.map(Arc::new);
     let store = open_store(settings).await?;
     let gateway = Gateway::start(store, options(settings), surroundings(settings)).await?;
-    let front = Front::new(gateway.clone(), hosts(settings), &settings.limits);
+    let limits = limits(settings);
+    let front = Front::new(gateway.clone(), hosts(settings), &limits);
     let (address, requests) = (listener.address(), front.requests());
     if let Some(tls) = &tls {
         gateway.metrics.tls_not_after(tls.not_after());
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
     let (stop, stopped) = watch::channel(false);
-    let limits = settings.limits.clone();
-    let serving = tokio::spawn(listen::serve(listener, front, tls.clone(), limits, stopped));
+    let serving = tokio::spawn(port::serve(listener, front, tls.clone(), limits, stopped));
 
     tracing::info!(address = %address, scheme, version = env!("CARGO_PKG_VERSION"), "listening");
     Ok(Running { gateway, address, stop, serving, requests, tls })
@@ -156,6 +154,18 @@ pub(crate) fn surroundings(settings: &Settings) -> Surroundings {
     Surroundings {
         lookup: Arc::new(move |name| env.get(name).map(str::to_owned)),
         warden: warden.unwrap_or_default(),
+    }
+}
+
+/// What the port meets of the settings.
+fn limits(settings: &Settings) -> Limits {
+    let limits = &settings.limits;
+    Limits {
+        body: limits.body,
+        body_time: limits.body_time,
+        head: limits.head,
+        idle: limits.idle,
+        connections: limits.connections,
     }
 }
 

@@ -5,14 +5,9 @@
 #![recursion_limit = "256"]
 
 mod boot;
-mod certificate;
 mod cli;
-mod front;
-mod line;
-mod listen;
 mod logging;
 mod settings;
-mod turned_away;
 
 use std::process::ExitCode;
 

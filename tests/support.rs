@@ -8,6 +8,7 @@ pub(crate) mod odd;
 pub(crate) mod peers;
 pub(crate) mod process;
 pub(crate) mod stdio;
+pub(crate) mod tls;
 
 use std::time::{Duration, Instant};
 

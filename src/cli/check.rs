@@ -1,8 +1,8 @@
 //! `check`: everything that a start would trip over, without starting.
 
 use super::say;
-use crate::certificate::Tls;
 use crate::settings::Settings;
+use port::Tls;
 
 pub(super) fn run(settings: &Settings) -> anyhow::Result<()> {
     let scheme = match settings.tls() {

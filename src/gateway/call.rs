@@ -255,6 +255,7 @@ impl Running {
             Box::pin(upstream.settled()).await;
         }
         if !matches!(upstream.state(), State::Connected | State::Silent) {
+            upstream.wanted();
             return Err(words::down(name, &upstream.status()));
         }
         let owner = match self.caller.key {

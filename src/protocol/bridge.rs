@@ -155,7 +155,7 @@ mod tests {
 
     fn sent(params: &str, token: Option<&str>, era: Era) -> String {
         let params = Members::parse(params).expect("an object");
-        let meta = RequestMeta::of(&params);
+        let meta = RequestMeta::of(&params).expect("it is right");
         let log_level = meta.log_level.as_deref();
         let hop = Hop { progress_token: token, log_level, client_info: INFO };
         Call::new(&params, "own", meta.rest.as_deref()).params(&hop, era)

@@ -124,7 +124,8 @@ impl<'a> Message<'a> {
             Some(_) => return Err(Malformed::invalid("`id` must be a string or an integer")),
         };
         let invalid = |why| Malformed::Invalid { id: id.map(str::to_owned), why };
-        if members.get("jsonrpc") != Some("\"2.0\"") {
+        let version = members.get("jsonrpc").and_then(json::string);
+        if version.as_deref() != Some("2.0") {
             return Err(invalid("`jsonrpc` must be \"2.0\""));
         }
         let Some(method) = members.borrowed("method") else {

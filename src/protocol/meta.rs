@@ -42,12 +42,16 @@ pub struct RequestMeta<'a> {
 }
 
 impl<'a> RequestMeta<'a> {
-    /// Reads `params._meta`. Absent or odd parts are simply absent.
-    pub fn of(params: &Members<'a>) -> Self {
-        let Some(mut members) = params.borrowed("_meta").and_then(|raw| Members::parse(raw).ok())
-        else {
-            return Self::default();
+    /// Reads `params._meta`. Odd parts are as good as absent, but for a progress token: whoever
+    /// sent one waits for progress.
+    ///
+    /// # Errors
+    /// What is wrong and what to send.
+    pub fn of(params: &Members<'a>) -> Result<Self, &'static str> {
+        let Some(raw) = params.borrowed("_meta").filter(|raw| *raw != "null") else {
+            return Ok(Self::default());
         };
+        let mut members = Members::parse(raw).map_err(|_| "`params._meta` must be an object")?;
         let text = |key: &str| members.borrowed(&format!("{MCP}{key}")).and_then(json::string);
         let object =
             |key: &str| members.borrowed(&format!("{MCP}{key}")).filter(|raw| raw.starts_with('{'));
@@ -59,9 +63,12 @@ impl<'a> RequestMeta<'a> {
             progress_token: members.borrowed("progressToken").filter(|raw| *raw != "null"),
             rest: None,
         };
+        if meta.progress_token.is_some_and(|raw| raw.starts_with(['t', 'f', '[', '{'])) {
+            return Err("`params._meta.progressToken` must be a string or a number");
+        }
         members.retain(|key| !HOP.contains(&key));
         meta.rest = (!members.is_empty()).then(|| members.to_text());
-        meta
+        Ok(meta)
     }
 }
 
@@ -100,7 +107,7 @@ mod tests {
     fn hop_keys_are_read_and_the_rest_travels() {
         let params = r#"{"name":"x","_meta":{"progressToken":7,"traceparent":"00-1","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#;
         let params = Members::parse(params).expect("an object");
-        let meta = RequestMeta::of(&params);
+        let meta = RequestMeta::of(&params).expect("it is right");
         assert_eq!(meta.version.as_deref(), Some("2026-07-28"));
         assert_eq!(meta.progress_token, Some("7"));
         assert_eq!(meta.capabilities, Some("{}"));
@@ -108,10 +115,20 @@ mod tests {
     }
 
     #[test]
-    fn odd_meta_is_no_meta() {
-        for params in ["{}", r#"{"_meta":5}"#, r#"{"_meta":{"progressToken":null}}"#] {
+    fn what_says_nothing_is_no_meta() {
+        for params in ["{}", r#"{"_meta":null}"#, r#"{"_meta":{"progressToken":null}}"#] {
             let params = Members::parse(params).expect("an object");
-            assert_eq!(RequestMeta::of(&params), RequestMeta::default());
+            assert_eq!(RequestMeta::of(&params), Ok(RequestMeta::default()));
+        }
+    }
+
+    #[test]
+    fn p7_the_wrong_type_is_named() {
+        for (meta, word) in [("5", "_meta"), ("[]", "_meta"), (r#"{"progressToken":{}}"#, "Token")]
+        {
+            let params = format!(r#"{{"_meta":{meta}}}"#);
+            let params = Members::parse(&params).expect("an object");
+            assert!(RequestMeta::of(&params).is_err_and(|why| why.contains(word)), "{meta}");
         }
     }
 }

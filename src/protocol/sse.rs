@@ -137,8 +137,10 @@ impl Reader {
             b"id" if !value.contains(&0) => {
                 self.id = Some(String::from_utf8_lossy(value).into_owned());
             }
-            b"retry" => {
-                self.retry_ms = std::str::from_utf8(value).ok().and_then(|ms| ms.parse().ok());
+            // Digits alone; a number of any other form is none, and changes nothing.
+            b"retry" if value.iter().all(u8::is_ascii_digit) => {
+                let ms = std::str::from_utf8(value).ok().and_then(|ms| ms.parse().ok());
+                self.retry_ms = ms.or(self.retry_ms);
             }
             _ => {}
         }

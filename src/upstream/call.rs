@@ -180,14 +180,15 @@ async fn heard(hearing: &mut Option<Hearing>) -> Notice {
 /// open: it has been away for a while, or came back without knowing the session. A server
 /// that is merely silent is waited for: it may be busy with this very call.
 async fn watch_over(upstream: &Upstream, slot: &Slot) -> Failure {
-    // A local process ends with its pipes; there is nothing else to look at.
-    if upstream.is_local() {
-        return std::future::pending().await;
-    }
     let mut forgot = upstream.forgot.load(Ordering::Relaxed);
     loop {
         tokio::time::sleep(LOOK).await;
         upstream.orders.give(Order::Check);
+        // A local process ends with its pipes; the link, whose process is another, tells
+        // operators how the server fares, and no more about this call.
+        if upstream.is_local() {
+            continue;
+        }
         if upstream.away_for().is_some_and(|away| away >= AWAY) {
             return Failure::Lost("the server is gone".into());
         }

@@ -28,6 +28,9 @@ const COALESCE: Duration = Duration::from_millis(100);
 /// Least time between two lists of one server.
 const APART: Duration = Duration::from_secs(1);
 
+/// The longest wait for the next attempt once an app has called a server that is down.
+const WANTED: Duration = Duration::from_secs(2);
+
 /// Wait before a lost change stream is opened again.
 const REOPEN: Duration = Duration::from_secs(5);
 
@@ -72,6 +75,19 @@ pub(crate) struct Standing {
     pub(crate) failure: Option<Failure>,
     pub(crate) down_since: Option<Instant>,
     pub(crate) retry_at: Option<Instant>,
+}
+
+impl Standing {
+    /// An app wants the server now: the next attempt is made soon, not after the whole pause.
+    /// Whether that changes anything.
+    pub(crate) fn hasten(&mut self) -> bool {
+        let soon = Instant::now() + WANTED;
+        let late = self.state == State::Down && self.retry_at.is_some_and(|at| at > soon);
+        if late {
+            self.retry_at = Some(soon);
+        }
+        late
+    }
 }
 
 /// What others may ask of a link.
@@ -172,19 +188,22 @@ pub(crate) async fn run(upstream: Arc<Upstream>) {
         let state = if matches!(failure, Failure::Auth(_)) { State::Auth } else { State::Down };
         tracing::info!(server = upstream.name(), %failure, retry_in_s = wait.as_secs(), "down");
         upstream.stand(state, Some(failure), Some(Instant::now() + wait));
-        if !pause(&upstream, wait).await {
+        if !pause(&upstream).await {
             return;
         }
     }
 }
 
 /// Waits for the next attempt; `false` when the upstream is closed meanwhile.
-async fn pause(upstream: &Upstream, wait: Duration) -> bool {
-    let until = Instant::now() + wait;
+async fn pause(upstream: &Upstream) -> bool {
+    let mut standing = upstream.standing.subscribe();
     loop {
+        let until = standing.borrow_and_update().retry_at;
         tokio::select! {
-            () = tokio::time::sleep_until(until) => return true,
+            () = at(until) => return true,
             () = upstream.closed.cancelled() => return false,
+            // An app wants the server: the time has changed.
+            Ok(()) = standing.changed() => {}
             order = upstream.orders.next() => if order == Order::Reconnect {
                 return true;
             },

@@ -14,7 +14,7 @@ use crate::link::State;
 use crate::upstream::Upstream;
 
 /// A probe that is not answered within this says that the server is silent.
-const LATE: Duration = Duration::from_secs(2);
+const LATE: Duration = Duration::from_millis(1500);
 
 /// Questions whether the server lives; one at a time, until one is late.
 pub(crate) struct Probes<'a> {
@@ -46,12 +46,16 @@ impl<'a> Probes<'a> {
                         self.late = None;
                         self.upstream.heard();
                     }
+                    // None of those that came after it was answered either.
+                    Err(failure @ Failure::Timeout(_)) => return failure,
                     // Another is under way, over a connection of its own.
                     Err(_) if !self.running.is_empty() => {}
                     Err(failure) => return failure,
                 },
                 () = at(self.late) => {
-                    self.late = None;
+                    // Asked again and again: a connection may swallow what is sent over it, also
+                    // when the server is back.
+                    self.late = Some(Instant::now() + LATE);
                     self.upstream.stand(State::Silent, Some(Failure::Timeout(LATE)), None);
                     self.session.reconnect();
                     self.running.push(alive(self.upstream, self.session).boxed());

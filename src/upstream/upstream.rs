@@ -38,7 +38,7 @@ pub struct Upstream {
     pub(crate) closed: CancellationToken,
     settings: ArcSwap<Server>,
     era: Mutex<Option<Era>>,
-    standing: watch::Sender<Standing>,
+    pub(crate) standing: watch::Sender<Standing>,
     pub(crate) orders: Orders,
     news: mpsc::UnboundedSender<News>,
     sessions: RwLock<HashMap<Owner, Arc<Slot>>>,
@@ -113,6 +113,11 @@ impl Upstream {
     /// Where the link stands, cheaply.
     pub fn state(&self) -> State {
         self.standing.borrow().state
+    }
+
+    /// An app wants the server; one that is down is tried soon.
+    pub fn wanted(&self) {
+        self.standing.send_if_modified(Standing::hasten);
     }
 
     /// How long it has been certain that nobody is there: no connection is taken, or those that

@@ -147,6 +147,21 @@ fn every_variable_is_in_the_readme() {
 }
 
 #[test]
+fn every_fault_is_in_the_readme_against_each_kind_of_tool() {
+    let matrix = read("tests/faults.rs");
+    let faults = literals(between(&matrix, "fn faults()", "\n}"));
+    let code: BTreeSet<String> = faults.into_iter().map(str::to_owned).collect();
+    assert!(code.len() > 8, "the faults were not read: {code:?}");
+    let readme = read("README.md");
+    let table = rows(between(&readme, "<!-- faults:begin -->", "<!-- faults:end -->"));
+    assert_eq!(table[0], ["fault", "read-only tool", "idempotent tool", "write tool"]);
+    let short = table.iter().filter(|row| row.len() != 4).map(|row| row.join(" | "));
+    none(&short.collect::<Vec<_>>(), "these rows of README.md lack a cell; see `make faults`:");
+    let document = table.into_iter().skip(2).map(|mut row| row.swap_remove(0));
+    same(&code, &document.collect(), "the table of faults");
+}
+
+#[test]
 fn every_make_target_that_is_spoken_of_is_there() {
     let makefile = read("Makefile");
     let mut offences = Vec::new();

@@ -129,7 +129,7 @@ fn pure_crates_have_no_io_no_clock_and_no_waiting() {
 #[test]
 fn refusals_get_their_status_in_one_place_for_each_edge() {
     let homes = ["filters/refusal.rs:", "admin/error.rs:"];
-    let edges = ["filters/", "admin/", "src/front.rs", "src/listen.rs", "src/boot.rs"];
+    let edges = ["filters/", "admin/", "src/port/front.rs", "src/port/listen.rs", "src/boot.rs"];
     let found = program_lines(&edges, |line| {
         let refuses =
             |word: &str| word.parse::<u16>().is_ok_and(|number| (400..600).contains(&number));
@@ -194,7 +194,7 @@ fn reveals(line: &str) -> bool {
 fn host_and_origin_are_checked_before_anything_is_looked_up() {
     let all = sources();
     for (path, steps) in [
-        ("src/front.rs", &[".host(", "mcp::owns(", "mcp::serve(", "self.admin("][..]),
+        ("src/port/front.rs", &[".host(", "mcp::owns(", "mcp::serve(", "self.admin("][..]),
         ("filters/mcp.rs", &[".origin(", "OPTIONS", ".admit(", "POST", "body::read("][..]),
         ("admin/lib.rs", &["Cors::of(", "refused()", "routes::find(", "token::check("][..]),
     ] {

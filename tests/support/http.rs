@@ -42,10 +42,16 @@ pub(crate) fn send(
 
 /// Sends these bytes as they are and reads the head of the answer.
 pub(crate) fn raw(address: SocketAddr, request: &str) -> io::Result<Reply> {
+    raw_bytes(address, request.as_bytes())
+}
+
+/// The same for bytes that are no text.
+pub(crate) fn raw_bytes(address: SocketAddr, request: &[u8]) -> io::Result<Reply> {
     let mut socket = TcpStream::connect_timeout(&address, SOON)?;
     socket.set_read_timeout(Some(SOON))?;
-    socket.write_all(request.as_bytes())?;
-    let method = request.split(' ').next().unwrap_or_default();
+    socket.write_all(request)?;
+    let method = request.split(|byte| *byte == b' ').next().unwrap_or_default();
+    let method = std::str::from_utf8(method).unwrap_or_default();
 
     let mut reader = BufReader::new(socket.try_clone()?);
     let status_line = line(&mut reader)?;

@@ -1,6 +1,7 @@
 //! MCP as text: requests are written and answers are kept as the JSON they are, so that two peers'
 //! answers can be compared byte by byte.
 
+use std::io;
 use std::net::SocketAddr;
 
 use serde::Deserialize;
@@ -161,6 +162,24 @@ impl Session {
         }
         let length = message.len();
         format!("{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{message}")
+    }
+
+    /// A call whose answer may not come: as plain JSON, with nothing before it.
+    ///
+    /// # Errors
+    /// When there is no answer, or no good status.
+    pub(crate) fn try_call(&self, id: &str, tool: &str, arguments: &str) -> io::Result<Message> {
+        let mut headers = self.headers();
+        headers.extend([("Accept", "application/json"), ("Content-Type", "application/json")]);
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":"{id}","method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
+        );
+        let mut reply = http::send(self.address, "POST", "/mcp", &headers, &body)?;
+        let text = reply.text()?;
+        match reply.status {
+            200 => Ok(Message(text)),
+            status => Err(io::Error::other(format!("{status}: {text}"))),
+        }
     }
 
     /// Opens the stream on which a server speaks unasked.

@@ -68,7 +68,7 @@ impl Plan {
         let state = Arc::new(State {
             script: self.script,
             early: self.early,
-            tls: self.tls,
+            tls: Mutex::new(self.tls),
             with_sessions: self.sessions,
             with_stream: self.stream,
             tools: Mutex::new(self.tools),
@@ -173,7 +173,7 @@ impl Drop for Odd {
 pub(crate) struct State {
     script: Script,
     early: Option<Script>,
-    tls: Option<Arc<rustls::ServerConfig>>,
+    tls: Mutex<Option<Arc<rustls::ServerConfig>>>,
     with_sessions: bool,
     with_stream: bool,
     tools: Mutex<Vec<String>>,
@@ -239,6 +239,11 @@ impl State {
         for socket in self.sockets.lock().unwrap().values() {
             let _already_closed = socket.shutdown(Shutdown::Both);
         }
+    }
+
+    /// New connections get this certificate.
+    pub(crate) fn set_tls(&self, config: rustls::ServerConfig) {
+        *self.tls.lock().unwrap() = Some(Arc::new(config));
     }
 
     /// Replaces the tools, and tells nobody.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::process::Process;
@@ -75,6 +76,12 @@ impl Local {
         Self::new("rough", &path(".cache/servers/bin/python"), &args)
     }
 
+    /// The server of `servers/ledger.py`, which writes each run of a tool into `file`.
+    pub(crate) fn ledger(name: &str, file: &Path) -> Self {
+        let args = [&path("servers/ledger.py"), "stdio", file.to_str().unwrap()];
+        Self::new(name, "python3", &args)
+    }
+
     /// What `POST /api/v1/upstreams` takes.
     pub(crate) fn registration(&self) -> Value {
         let env: serde_json::Map<_, _> =
@@ -111,6 +118,12 @@ impl HttpServer {
         )
     }
 
+    /// The server of `servers/ledger.py`, which writes each run of a tool into `file`.
+    pub(crate) fn ledger(name: &str, file: &Path) -> Self {
+        let program = ["python3", &path("servers/ledger.py")];
+        Self::start(name, &program, &[file.to_str().unwrap()])
+    }
+
     fn start(name: &str, program: &[&str], rest: &[&str]) -> Self {
         let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         let (program, rest): (Vec<String>, Vec<String>) = (owned(program), owned(rest));
@@ -130,6 +143,15 @@ impl HttpServer {
 
     pub(crate) fn kill(&mut self) {
         self.process.kill9();
+    }
+
+    /// Stops the process, so that it does nothing but keeps its connections.
+    pub(crate) fn freeze(&self) {
+        self.process.signal(Signal::SIGSTOP);
+    }
+
+    pub(crate) fn thaw(&self) {
+        self.process.signal(Signal::SIGCONT);
     }
 
     /// Starts the killed server anew, on the same port.

@@ -72,6 +72,10 @@ impl Process {
         i32::try_from(self.child.id()).unwrap()
     }
 
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(self.pid(), signal).unwrap();
+    }
+
     fn pid(&self) -> Pid {
         Pid::from_raw(self.id())
     }

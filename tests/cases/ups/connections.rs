@@ -2,14 +2,13 @@
 
 use std::time::Instant;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::pki_types::PrivateKeyDer;
 use serde_json::json;
 
 use super::super::before;
 use crate::support::gateway::Gateway;
 use crate::support::mcp::Peer;
 use crate::support::odd::{Action, Answer, Odd, Request};
+use crate::support::tls::Authority;
 use crate::support::{SOON, eventually};
 
 #[test]
@@ -92,31 +91,6 @@ fn ups_16_an_early_refusal_is_heard_although_the_server_reads_no_further() {
     refused_then_fine(&odd, 413);
 }
 
-/// A certificate for these names by an authority of our own, and that authority as PEM.
-fn certified(name: &str, ends: i32) -> (rustls::ServerConfig, String) {
-    let mut authority = CertificateParams::new(Vec::new()).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let key = KeyPair::generate().unwrap();
-    let pem = authority.self_signed(&key).unwrap().pem();
-    let issuer = Issuer::new(authority, key);
-
-    let own_key = KeyPair::generate().unwrap();
-    let mut own = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    own.not_after = rcgen::date_time_ymd(ends, 1, 1);
-    let certificate = own.signed_by(&own_key, &issuer).unwrap();
-    let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![certificate.der().clone()],
-            PrivateKeyDer::try_from(own_key.serialize_der()).unwrap(),
-        )
-        .unwrap();
-    (config, pem)
-}
-
 #[test]
 fn ups_15_a_private_authority_is_trusted_by_the_server_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -127,9 +101,9 @@ fn ups_15_a_private_authority_is_trusted_by_the_server_that_names_it() {
         ("expired", "localhost", 2020, Some("expired")),
         ("elsewhere", "other.example", 2999, Some("name")),
     ] {
-        let (config, pem) = certified(name, ends);
-        std::fs::write(&file, pem).unwrap();
-        let odd = Odd::of(&[case]).tls(config).start();
+        let authority = Authority::new();
+        std::fs::write(&file, &authority.pem).unwrap();
+        let odd = Odd::of(&[case]).tls(authority.certify(name, ends)).start();
         let url = format!("https://localhost:{}/mcp", odd.address.port());
         let server =
             gateway.post("/upstreams", &json!({"name": case, "url": url, "ca_file": file}));

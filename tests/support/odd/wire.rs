@@ -171,10 +171,11 @@ pub(super) fn serve(state: &Arc<State>, socket: TcpStream) {
     let (Ok(kept), Ok(below)) = (socket.try_clone(), socket.try_clone()) else { return };
     state.sockets.lock().unwrap().insert(number, kept);
     let _best_effort = socket.set_nodelay(true);
-    let stream: Box<dyn Stream> = match &state.tls {
+    let tls = state.tls.lock().unwrap().clone();
+    let stream: Box<dyn Stream> = match tls {
         None => Box::new(socket),
         Some(config) => {
-            let connection = rustls::ServerConnection::new(Arc::clone(config)).unwrap();
+            let connection = rustls::ServerConnection::new(config).unwrap();
             Box::new(rustls::StreamOwned::new(connection, socket))
         }
     };

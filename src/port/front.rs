@@ -17,11 +17,12 @@ use pingora_proxy::{FailToProxy, ProxyHttp, Session};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::Limits;
 use crate::line;
-use crate::settings::Limits;
 
 /// Serves every request of the one port.
-pub(crate) struct Front {
+#[derive(Debug)]
+pub struct Front {
     mcp: Mcp,
     /// In bytes.
     head_limit: usize,
@@ -29,7 +30,8 @@ pub(crate) struct Front {
 }
 
 /// One request, for its log line.
-pub(crate) struct Context {
+#[derive(Debug)]
+pub struct Context {
     started: Instant,
     report: Report,
     /// Held until the request is over, so that a stop can wait for it.
@@ -44,14 +46,14 @@ struct Asked<'a> {
 
 impl Front {
     /// Serves what `hosts` lets in, within `limits`.
-    pub(crate) fn new(gateway: Arc<Gateway>, hosts: Hosts, limits: &Limits) -> Self {
+    pub fn new(gateway: Arc<Gateway>, hosts: Hosts, limits: &Limits) -> Self {
         let (body_limit, body_time, idle) = (limits.body, limits.body_time, limits.idle);
         let mcp = Mcp { gateway, hosts: Arc::new(hosts), body_limit, body_time, idle };
         Self { mcp, head_limit: limits.head, requests: TaskTracker::new() }
     }
 
     /// Counts running requests.
-    pub(crate) fn requests(&self) -> TaskTracker {
+    pub fn requests(&self) -> TaskTracker {
         self.requests.clone()
     }
 

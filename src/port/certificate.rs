@@ -12,7 +12,7 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 /// What TLS connections are accepted with.
-pub(crate) struct Tls {
+pub struct Tls {
     pub(crate) acceptor: Acceptor,
     cert: PathBuf,
     key: PathBuf,
@@ -29,12 +29,18 @@ impl ResolvesServerCert for Present {
     }
 }
 
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").field("cert", &self.cert).finish_non_exhaustive()
+    }
+}
+
 impl Tls {
     /// Reads a certificate chain and its key, both PEM.
     ///
     /// # Errors
     /// Names the file and what is wrong with it.
-    pub(crate) fn read(cert: &Path, key: &Path) -> anyhow::Result<Self> {
+    pub fn read(cert: &Path, key: &Path) -> anyhow::Result<Self> {
         let pair = read_pair(cert, key)?;
         let present = Arc::new(Present(ArcSwap::from_pointee(pair)));
         let mut config = rustls::ServerConfig::builder()
@@ -49,13 +55,13 @@ impl Tls {
     ///
     /// # Errors
     /// As [`Tls::read`]; the old pair is kept then.
-    pub(crate) fn reload(&self) -> anyhow::Result<()> {
+    pub fn reload(&self) -> anyhow::Result<()> {
         self.present.0.store(Arc::new(read_pair(&self.cert, &self.key)?));
         Ok(())
     }
 
     /// When the certificate ends, in seconds since the Unix epoch.
-    pub(crate) fn not_after(&self) -> i64 {
+    pub fn not_after(&self) -> i64 {
         let pair = self.present.0.load();
         let leaf = pair.cert.first().expect("read_pair takes no empty chain");
         not_after(leaf).expect("read_pair has parsed it")

@@ -19,9 +19,9 @@ use pingora_core::services::listening::Service;
 use pingora_proxy::HttpProxy;
 use tokio::sync::Semaphore;
 
+use crate::Limits;
 use crate::certificate::Tls;
 use crate::front::Front;
-use crate::settings::Limits;
 use crate::{line, turned_away};
 
 /// Time for a TLS handshake, from the first byte.
@@ -39,7 +39,8 @@ const BUFFERS: (usize, usize) = (2 << 10, 1460);
 
 /// A bound socket. Bound before anything else is touched, so that a port in use is told
 /// plainly; pingora would go on without it.
-pub(crate) struct Listener {
+#[derive(Debug)]
+pub struct Listener {
     address: SocketAddr,
     socket: TcpListener,
 }
@@ -49,7 +50,7 @@ impl Listener {
     ///
     /// # Errors
     /// Says which address and what to do.
-    pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<Self> {
+    pub fn bind(address: SocketAddr) -> anyhow::Result<Self> {
         let socket = TcpListener::bind(address).with_context(|| {
             format!("failed to listen on {address}; is it in use? set `boot.port` or MCPM_PORT")
         })?;
@@ -58,13 +59,13 @@ impl Listener {
     }
 
     /// Where it listens.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
 /// Accepts connections until told to stop, within `limits`.
-pub(crate) async fn serve(
+pub async fn serve(
     listener: Listener,
     front: Front,
     tls: Option<Arc<Tls>>,
