@@ -14,3 +14,4 @@ mod real_clients;
 mod real_servers;
 mod support;
 mod trouble;
+mod versions;

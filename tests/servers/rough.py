@@ -7,6 +7,8 @@ Words on its command line say how it starts and speaks:
   refuse    answers `initialize` with an error
   mute      answers nothing
   quit      ends at the first message
+  starts=F  adds a byte to the file F when it starts
+  unless=F  ends at once when there is a file F
   stubborn  takes neither the end of its input nor SIGTERM for an answer
 Its tools say what it does later.
 """
@@ -86,6 +88,11 @@ def main() -> None:
     for word in WORDS:
         if word.startswith("late="):
             time.sleep(float(word[5:]))
+        if word.startswith("starts="):
+            with open(word[7:], "ab") as starts:
+                starts.write(b".")
+        if word.startswith("unless=") and os.path.exists(word[7:]):
+            sys.exit(3)
     if "bom" in WORDS:
         write(b"\xef\xbb\xbf")
     for line in iter(sys.stdin.readline, ""):

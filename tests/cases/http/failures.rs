@@ -81,7 +81,7 @@ fn fail(session: &Session, tool: &str) -> Value {
 
 #[test]
 fn http_02_a_failure_behind_is_an_answer_with_status_200() {
-    let ways = [&WAYS[..], &["fine"]].concat();
+    let ways = [&WAYS[..], &["status-401", "fine"]].concat();
     let odd = Odd::of(&ways)
         .script(|request, _| match request.tool() {
             Some(way) if way != "fine" => goes_wrong(request, way),
@@ -98,11 +98,33 @@ fn http_02_a_failure_behind_is_an_answer_with_status_200() {
         fail(&session, way);
         assert_eq!(session.clone().call("fine", "{}").text(), "fine", "after {way}");
     }
-    // A local program that ends, then a server that is gone, then a tool that is nowhere.
+    // Refused credentials, a local program that ends, then a server that is gone, then a tool that is nowhere.
+    fail(&session, "status-401");
     fail(&session, "die");
     let (mut odd, mut session) = (odd, session);
     odd.refuse();
     fail(&session, "fine");
     fail(&session, "nowhere");
     assert_eq!(session.request("ping", "{}").result(), "{}", "the session goes on");
+}
+
+#[test]
+fn http_02_a_session_that_cannot_be_opened_behind_is_an_answer_with_status_200() {
+    for way in ["status-500", "status-404", "nonsense", "error", "close", "hang"] {
+        let odd = Odd::of(&["t"])
+            .script(move |request, state| match request.rpc() {
+                // The first is that of the link, which lists.
+                "initialize" if state.count("initialize") > 1 => goes_wrong(request, way),
+                _ => Action::Usual,
+            })
+            .start();
+        let gateway = Gateway::start();
+        let mut registration = odd.registration("odd");
+        registration["timeout_ms"] = json!(1000);
+        gateway.add_server(&registration);
+        let session = gateway.session(&gateway.add_key("full"));
+        fail(&session, "t");
+        assert_eq!(odd.calls("t"), 0, "{way}");
+        assert_eq!(session.clone().tool_names(), ["t"], "{way}");
+    }
 }

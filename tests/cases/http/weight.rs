@@ -90,6 +90,37 @@ fn http_14_a_body_that_drips_is_given_up_and_holds_up_nobody() {
     }
 }
 
+#[test]
+fn http_14_a_client_that_asks_before_it_sends_is_told_at_once() {
+    let gateway = Gateway::start_as("limits: {body: 1MiB}\n", &[]);
+    let session = gateway.session(&gateway.add_key("full"));
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let whole = session.post_raw(ping);
+    let (head, _) = whole.split_once("\r\n\r\n").unwrap();
+    let ask = |head: &str| {
+        let mut socket = TcpStream::connect(gateway.address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        socket.write_all(format!("{head}\r\nExpect: 100-continue\r\n\r\n").as_bytes()).unwrap();
+        let mut first = [0; 12];
+        socket.read_exact(&mut first).unwrap();
+        (socket, String::from_utf8(first.to_vec()).unwrap())
+    };
+    let (mut socket, first) = ask(head);
+    assert_eq!(first, "HTTP/1.1 100");
+    socket.write_all(ping.as_bytes()).unwrap();
+    let mut rest = String::new();
+    while !rest.contains(r#""result":{}"#) {
+        let mut part = [0; 4096];
+        let count = socket.read(&mut part).unwrap();
+        assert!(count > 0, "{rest}");
+        rest.push_str(std::str::from_utf8(&part[..count]).unwrap());
+    }
+    assert!(rest.contains("HTTP/1.1 200"), "{rest}");
+    // What would be refused is never sent.
+    let large = head.replace(&format!("Content-Length: {}", ping.len()), "Content-Length: 9000000");
+    assert_eq!(ask(&large).1, "HTTP/1.1 413");
+}
+
 /// A call that ends when the gate opens.
 fn silent(gate: &Arc<AtomicBool>) -> Odd {
     let gate = Arc::clone(gate);

@@ -3,14 +3,15 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::cases::call;
 use crate::support::gateway::Gateway;
-use crate::support::odd::{Answer, Odd};
+use crate::support::odd::{Action, Answer, Odd};
 use crate::support::{SOON, eventually};
 
 /// A certificate of its own for localhost.
@@ -25,9 +26,19 @@ fn certificate() -> (TempDir, PathBuf, PathBuf) {
 
 /// What curl has to say: version and status in front, then the body.
 fn curl(gateway: &Gateway, cert: &Path, more: &[&str], body: &str) -> String {
+    let mut child = start_curl(gateway, cert, "10", more);
+    child.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let (body, line) = said.rsplit_once('\n').unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    format!("{}\n{body}", line.trim())
+}
+
+fn start_curl(gateway: &Gateway, cert: &Path, seconds: &str, more: &[&str]) -> Child {
     let port = gateway.address.port();
-    let mut child = Command::new("curl")
-        .args(["-sS", "-m", "10", "--cacert"])
+    Command::new("curl")
+        .args(["-sS", "-m", seconds, "--cacert"])
         .arg(cert)
         .args(["--resolve", &format!("localhost:{port}:127.0.0.1")])
         .args(["-w", "\n%{http_version} %{http_code} %{redirect_url}"])
@@ -38,13 +49,7 @@ fn curl(gateway: &Gateway, cert: &Path, more: &[&str], body: &str) -> String {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    let (body, line) = said.rsplit_once('\n').unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    format!("{}\n{body}", line.trim())
+        .unwrap()
 }
 
 /// The same over TLS, with what was set up before.
@@ -62,7 +67,7 @@ fn plt_03_a_body_that_ends_with_an_empty_frame_leaves_connections_to_servers_cle
     let odd = Odd::of(&["t"])
         .sessionless()
         .early(|request, _| match ["POST", "GET", "DELETE"].contains(&request.method.as_str()) {
-            true => crate::support::odd::Action::Usual,
+            true => Action::Usual,
             false => Answer::empty(400).into(),
         })
         .start();
@@ -147,4 +152,54 @@ fn plt_07_the_name_in_a_pseudo_header_counts_like_the_one_in_host() {
     };
     let shapes: Vec<_> = lines.iter().map(shape).collect();
     assert_eq!(shapes[..8], shapes[8..]);
+}
+
+#[test]
+fn plt_06_streams_and_calls_over_h2_outlast_the_idle_limit() {
+    let odd = slow(Duration::from_secs(4));
+    let mut gateway = Gateway::start_as("limits: {idle: 1s}\n", &[]);
+    gateway.add_server(&odd.registration("odd"));
+    let key = gateway.add_key("full");
+    let session = gateway.session(&key).id().to_owned();
+    let (_folder, cert) = with_tls(&mut gateway);
+    let authorization = format!("Authorization: {}", key.bearer());
+    let session = format!("Mcp-Session-Id: {session}");
+    let common = ["--http2", "-H", &authorization, "-H", &session];
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| {
+            let more = [&common[..], &["--data-binary", "@-"]].concat();
+            curl(&gateway, &cert, &more, &call("1", "t", "{}"))
+        });
+        // Ends with this limit of curl's, or it was cut before.
+        let stream = scope.spawn(|| {
+            let started = Instant::now();
+            let more = [&common[..], &["-N", "-H", "Accept: text/event-stream"]].concat();
+            let output = start_curl(&gateway, &cert, "5", &more).wait_with_output().unwrap();
+            (started.elapsed(), output)
+        });
+        let said = call.join().unwrap();
+        assert!(said.starts_with("2 200\n") && said.contains(r#""text":"t""#), "{said}");
+        let (took, output) = stream.join().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(took >= Duration::from_millis(4900), "cut after {took:?}: {said}");
+        assert!(said.contains("timed out"), "{said}");
+    });
+}
+
+/// A server whose tool takes this long.
+fn slow(takes: Duration) -> Odd {
+    Odd::of(&["t"])
+        .script(move |request, state| match request.tool() {
+            Some(_) => {
+                let answer = state.usual(request);
+                Action::talk(move |wire| {
+                    let started = Instant::now();
+                    wire.until(|| started.elapsed() >= takes);
+                    wire.answer(&answer);
+                    true
+                })
+            }
+            None => Action::Usual,
+        })
+        .start()
 }

@@ -157,6 +157,35 @@ fn std_07_a_program_that_is_killed_is_started_again_and_its_calls_end_at_once() 
 }
 
 #[test]
+fn std_07_a_program_that_ends_at_once_is_started_at_a_growing_distance() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, broken) = (folder.path().join("starts"), folder.path().join("broken"));
+    let words = [format!("starts={}", log.display()), format!("unless={}", broken.display())];
+    let gateway = Gateway::start();
+    gateway.add_server(&Local::rough(&[&words[0], &words[1]]).registration());
+    let mut session = gateway.session(&gateway.add_key("full"));
+    assert_eq!(session.call("t", "{}").text(), "t");
+    std::fs::write(&broken, "").unwrap();
+    with_word(&words[0]).iter().for_each(|process| end(&process.to_string()));
+    eventually("a server that is down", SOON, || {
+        (gateway.server("rough")["status"] == "down").then_some(())
+    });
+    let starts = || std::fs::metadata(&log).unwrap().len();
+    let (before, started) = (starts(), Instant::now());
+    eventually("pauses that grow", SOON, || {
+        // Apps do not drive the attempts.
+        assert!(session.call("t", "{}").is_refusal());
+        (gateway.server("rough")["retry_in"].as_u64()? >= 3).then_some(())
+    });
+    let (more, took) = (starts() - before, started.elapsed());
+    assert!((1..=6).contains(&more), "{more} starts in {took:?}");
+
+    std::fs::remove_file(&broken).unwrap();
+    gateway.post("/upstreams/rough/reconnect", &Value::Null);
+    assert_eq!(session.call("t", "{}").text(), "t");
+}
+
+#[test]
 fn std_08_a_program_or_a_client_that_leaves_costs_its_own_calls_only() {
     let (gateway, mut session) = rough(&[]);
     let mut other = Local::rough(&[]);

@@ -22,6 +22,14 @@ fn std_01_lines_that_are_no_message_are_passed_over_and_the_first_is_shown() {
     let said = said(&gateway, "rough");
     assert!(said.iter().any(|line| line.contains("Server 1.0 is ready.")), "{said:?}");
     assert!(said.len() < 20, "not all of it: {said:?}");
+    // How many there were is told when the program ends.
+    gateway.api("DELETE", "/upstreams/rough", &Value::Null);
+    eventually("the number of them in the log", SOON, || {
+        let log = gateway.whole_log();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let counts = lines.filter_map(|line| line["fields"]["strays"].as_u64());
+        counts.max().filter(|most| *most >= 60)
+    });
 }
 
 #[test]
