@@ -100,6 +100,8 @@ def main() -> None:
             return
         request = json.loads(line)
         held = (request.get("params") or {}).get("name") == "hold"
+        if held:
+            write(b"held\n", to=2)
         if "id" in request and "method" in request and "mute" not in WORDS and not held:
             answer(request)
     while "stubborn" in WORDS:
