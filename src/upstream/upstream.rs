@@ -115,9 +115,10 @@ impl Upstream {
         self.standing.borrow().state
     }
 
-    /// An app wants the server; one that is down is tried soon.
+    /// An app wants the server; one that is down is tried soon. A local one is not: it may be
+    /// a program that ends at once (STD-07).
     pub fn wanted(&self) {
-        self.standing.send_if_modified(Standing::hasten);
+        let _ = !self.is_local() && self.standing.send_if_modified(Standing::hasten);
     }
 
     /// How long it has been certain that nobody is there: no connection is taken, or those that
