@@ -18,6 +18,9 @@ use crate::settings::Settings;
 /// How long running requests may go on after the order to stop.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// The command of this program that it starts beside its first local server.
+pub(crate) const WARDEN: &str = "warden";
+
 /// A manager that serves.
 pub(crate) struct Running {
     /// The use cases.
@@ -150,7 +153,7 @@ pub(crate) fn options(settings: &Settings) -> Options {
 pub(crate) fn surroundings(settings: &Settings) -> Surroundings {
     let env = settings.env.clone();
     let program = std::env::current_exe();
-    let warden = program.map(|program| vec![program.into(), crate::cli::WARDEN.into()]);
+    let warden = program.map(|program| vec![program.into(), WARDEN.into()]);
     Surroundings {
         lookup: Arc::new(move |name| env.get(name).map(str::to_owned)),
         warden: warden.unwrap_or_default(),

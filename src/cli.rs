@@ -54,12 +54,9 @@ enum Command {
     #[command(hide = true)]
     DemoClock,
     /// Ends local servers when a manager that was killed could not (see [`gateway::stand_guard`])
-    #[command(hide = true, name = WARDEN)]
+    #[command(hide = true, name = crate::boot::WARDEN)]
     Warden,
 }
-
-/// The command that the manager starts beside its first local server.
-pub(crate) const WARDEN: &str = "warden";
 
 /// Runs the command.
 ///

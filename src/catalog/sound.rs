@@ -6,14 +6,13 @@
 
 use protocol::json::{self, Members};
 
-use crate::tool::ToolError;
-
 /// The least that clients accept as an input schema (SCH-03).
 const SCHEMA: &str = r#"{"type":"object"}"#;
 
-/// The tool's text, mended where it must be, and the members that were left out.
-pub(crate) fn sound(text: &str) -> Result<(String, Vec<&'static str>), ToolError> {
-    let mut tool = Members::parse(text).map_err(|_| ToolError::NotAnObject)?;
+/// The tool's text, mended where it must be, and the members that were left out. `None` for
+/// what is no JSON object.
+pub(crate) fn sound(text: &str) -> Option<(String, Vec<&'static str>)> {
+    let mut tool = Members::parse(text).ok()?;
     let mut dropped = Vec::new();
     let mut changed = false;
     for (key, fits) in MEMBERS {
@@ -34,7 +33,7 @@ pub(crate) fn sound(text: &str) -> Result<(String, Vec<&'static str>), ToolError
         true => tool.to_text(),
         false => text.trim().to_owned(),
     };
-    Ok((text, dropped))
+    Some((text, dropped))
 }
 
 type Fits = fn(&str) -> bool;
@@ -134,6 +133,6 @@ mod tests {
     #[test]
     fn a_sound_tool_stays_the_same_text() {
         let tool = r#"{ "name":"x", "inputSchema": {"type":"object","properties":{"a":true},"required":["a"]} }"#;
-        assert_eq!(sound(tool), Ok((tool.to_owned(), Vec::new())));
+        assert_eq!(sound(tool), Some((tool.to_owned(), Vec::new())));
     }
 }

@@ -50,7 +50,7 @@ impl Tool {
     /// # Errors
     /// Says what makes this tool unusable; skip it and go on with the others.
     pub fn parse(text: &str) -> Result<Self, ToolError> {
-        let (text, dropped) = sound(text)?;
+        let (text, dropped) = sound(text).ok_or(ToolError::NotAnObject)?;
         let members = Members::parse(&text).map_err(|_| ToolError::NotAnObject)?;
         let raw_name = members.get("name").ok_or(ToolError::NoName)?;
         let name = json::string(raw_name).ok_or(ToolError::NoName)?.into_owned();
