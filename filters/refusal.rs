@@ -44,6 +44,8 @@ pub enum Refusal {
     Batch,
     /// A request that needs a session came without.
     NoSession,
+    /// `Last-Event-ID` is of no stream that is kept.
+    UnknownEvent,
     /// The session is unknown, over, or another key's.
     UnknownSession,
     /// `MCP-Protocol-Version` is no version that sessions can have.
@@ -116,6 +118,7 @@ impl Refusal {
             | Self::Malformed(_)
             | Self::Batch
             | Self::NoSession
+            | Self::UnknownEvent
             | Self::VersionHeader(_)
             | Self::Mismatch { .. }
             | Self::Unsupported { .. }
@@ -148,6 +151,7 @@ impl Refusal {
             | Self::SlowBody(_)
             | Self::BrokenBody
             | Self::NoSession
+            | Self::UnknownEvent
             | Self::VersionHeader(_) => codes::REFUSED,
         }
     }
@@ -182,6 +186,11 @@ impl Refusal {
             }
             Self::NoSession => {
                 "send `initialize` first, then its `Mcp-Session-Id` with each request".into()
+            }
+            Self::UnknownEvent => {
+                "`Last-Event-ID` is of no stream that is kept here; whether that \
+                                   call ran is not known. Open a stream without it"
+                    .into()
             }
             Self::UnknownSession => "unknown session; send `initialize` again".into(),
             Self::VersionHeader(sent) => {

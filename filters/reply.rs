@@ -226,11 +226,11 @@ impl<'a> Client<'a> {
         self.http.write_response_body(Bytes::from_static(sse::COMMENT), false).await
     }
 
-    /// Ends the stream. Nobody will ask for what was read to its end.
+    /// Ends the stream.
     pub(crate) async fn end_stream(&mut self) -> Result<()> {
         self.http.write_response_body(Bytes::new(), true).await?;
         if let (Some(conversation), Some(kept)) = (&self.resumable, self.kept.take()) {
-            conversation.forget(&kept);
+            conversation.written(&kept);
         }
         Ok(())
     }

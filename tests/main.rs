@@ -10,6 +10,7 @@ mod conformance;
 mod faults;
 mod front;
 mod hostile;
+mod limits;
 mod real_clients;
 mod real_servers;
 mod support;

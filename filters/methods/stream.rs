@@ -35,7 +35,14 @@ pub(crate) async fn get(
             Ok(conversation) => conversation,
             Err(refusal) => return client.refuse(&refusal).await,
         };
-    let resumed = client.header("last-event-id").and_then(|id| conversation.resume(id));
+    let resumed = match client.header("last-event-id") {
+        None => None,
+        Some(id) => match conversation.resume(id) {
+            // The session's own stream must not make room for one that nobody can fill.
+            None => return client.refuse(&Refusal::UnknownEvent).await,
+            resumed => resumed,
+        },
+    };
     client.open_stream().await?;
     client.comment().await?;
     if let Some((kept, seen)) = resumed {
@@ -84,7 +91,7 @@ async fn resume(
         };
         if messages.is_empty() {
             client.end_stream().await?;
-            conversation.forget(kept);
+            conversation.written(kept);
             return Ok(());
         }
         for (number, event_id, message) in messages {

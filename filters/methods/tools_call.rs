@@ -92,6 +92,11 @@ fn prepare<'r, 'h>(
         return Err(refuse("`params.arguments` must be an object"));
     }
     let found = request.gateway.find(&request.caller, request.era, &name).map_err(Stop::Reply)?;
+    if let (Era::Modern, Some(level)) = (request.era, &request.meta.log_level)
+        && meta::severity(level).is_none()
+    {
+        return Err(refuse("`params._meta.io.modelcontextprotocol/logLevel` must be a log level"));
+    }
     if request.era == Era::Modern {
         param::verify(found.header_params(), arguments, header)
             .map_err(|why| Stop::Refusal(Refusal::Mismatch { id: request.id.to_owned(), why }))?;

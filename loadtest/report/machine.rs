@@ -15,7 +15,9 @@ pub(crate) fn describe() -> String {
         .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
         .map_or("unknown processor", |(_, model)| model.trim());
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!("{model}, {} cores, Linux {}", cores(), kernel.trim())
+    // What follows the version names a build, not a kernel.
+    let version = kernel.trim().split('-').next().unwrap_or_default();
+    format!("{model}, {} cores, Linux {version}", cores())
 }
 
 /// The load average over the last minute, as the kernel writes it.

@@ -13,6 +13,10 @@ use crate::conversation::{Conversation, now};
 /// kept whatever its size.
 const MOST: usize = 1 << 20;
 
+/// Bytes of a stream that was written to its end and is kept all the same: what was written
+/// may not have arrived.
+const DELIVERED: usize = 256 << 10;
+
 /// Streams kept for one conversation.
 const STREAMS: usize = 32;
 
@@ -102,9 +106,18 @@ impl Kept {
 }
 
 /// The streams of a conversation that may be asked for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Streams {
     kept: Mutex<(u64, Vec<Arc<Kept>>)>,
+}
+
+/// Numbers start anywhere, so that an event id of before a restart leads nowhere, and not to
+/// another call's answer.
+impl Default for Streams {
+    fn default() -> Self {
+        let start = u64::from(getrandom::u32().unwrap_or_default());
+        Self { kept: Mutex::new((start, Vec::new())) }
+    }
 }
 
 impl Streams {
@@ -121,7 +134,7 @@ impl Streams {
 }
 
 impl Conversation {
-    /// Opens a stream whose messages are kept until [`Conversation::forget`].
+    /// Opens a stream whose messages are kept for a while after its end.
     pub fn keep(&self) -> Arc<Kept> {
         let mut kept = self.streams.kept();
         kept.0 += 1;
@@ -134,9 +147,13 @@ impl Conversation {
         fresh
     }
 
-    /// The client has read the stream to its end.
-    pub fn forget(&self, stream: &Arc<Kept>) {
-        self.streams.kept().1.retain(|kept| !Arc::ptr_eq(kept, stream));
+    /// The stream was written to its end. It stays for the client that has not read it, unless
+    /// it is large.
+    pub fn written(&self, stream: &Arc<Kept>) {
+        stream.end();
+        if stream.state().bytes > DELIVERED {
+            self.streams.kept().1.retain(|kept| !Arc::ptr_eq(kept, stream));
+        }
     }
 
     /// The stream that an event id is of, and the number of the event.

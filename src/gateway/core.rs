@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use catalog::{Caller, Catalog, Known, Secret, ServerId, View};
+use catalog::{Caller, Catalog, Key, Known, Secret, ServerId, View};
 use conversation::Conversations;
 use protocol::json;
 use store::Store;
@@ -196,9 +196,9 @@ impl Gateway {
         let catalog = Arc::new(Catalog::build(state.servers, state.groups, state.keys, &known));
         // Links first: a request that sees a server in the snapshot finds its link.
         self.upstreams.reconcile(&servers);
-        self.catalog.store(catalog.clone());
+        let before = self.catalog.swap(catalog.clone());
         self.metrics.reconcile(&catalog);
-        self.close_what_may_not_be(&catalog);
+        self.close_what_may_not_be(&before, &catalog);
         self.generation.send_modify(|generation| *generation += 1);
         Ok(())
     }
@@ -207,8 +207,10 @@ impl Gateway {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes sessions of revoked or removed keys, and on servers out of reach (P3, P23).
-    fn close_what_may_not_be(&self, catalog: &Catalog) {
+    /// Closes sessions of revoked or removed keys, of keys that moved to another group, and on
+    /// servers out of reach (P3, P23).
+    fn close_what_may_not_be(&self, before: &Catalog, catalog: &Catalog) {
+        let moved = |key: &Key| before.key_by_id(key.id).is_some_and(|was| was.group != key.group);
         let mut allowed: HashSet<(ServerId, Owner)> = HashSet::new();
         let shared = |view: &View| Owner::Group(view.group.id);
         for view in catalog.views() {
@@ -216,7 +218,7 @@ impl Gateway {
                 allowed.insert((listed.server.id, shared(view)));
             }
         }
-        for key in catalog.keys().into_iter().filter(|key| !key.revoked) {
+        for key in catalog.keys().into_iter().filter(|key| !key.revoked && !moved(key)) {
             let reached = catalog.view(key.group).into_iter().flat_map(|view| view.servers());
             allowed.extend(reached.map(|listed| (listed.server.id, Owner::Key(key.id))));
         }

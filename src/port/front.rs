@@ -2,7 +2,7 @@
 //! business (`filters` for apps, `admin` for people).
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -19,6 +19,9 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::Limits;
 use crate::line;
+
+/// How long a client may take nothing of what is being written to it.
+const STALLED: Duration = Duration::from_secs(60);
 
 /// Serves every request of the one port.
 #[derive(Debug)]
@@ -55,6 +58,11 @@ impl Front {
     /// Counts running requests.
     pub fn requests(&self) -> TaskTracker {
         self.requests.clone()
+    }
+
+    /// The names that are served.
+    pub(crate) fn hosts(&self) -> Arc<Hosts> {
+        self.mcp.hosts.clone()
     }
 
     /// Host first, before anything is looked up; then the route (P2).
@@ -107,6 +115,7 @@ impl Front {
             response.insert_header(http::header::CONTENT_LENGTH, body.len())?;
         }
         http.set_keepalive(Some(self.mcp.idle.as_secs()));
+        http.set_write_timeout(Some(STALLED));
         http.write_response_header(Box::new(response)).await?;
         if !head_only {
             http.write_response_body(body, false).await?;

@@ -27,6 +27,11 @@ use tokio::time::Sleep;
 /// Time for the whole head of a request, however slowly it drips (P6).
 const HEAD: Duration = Duration::from_secs(15);
 
+/// What a client gets whose head took longer.
+const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\n\
+content-length: 54\r\nconnection: close\r\n\r\n\
+{\"error\":\"the request's head took longer than 15 s\"}\r\n";
+
 const RESTING: u8 = 0;
 const HEARING: u8 = 1;
 const SERVING: u8 = 2;
@@ -88,12 +93,21 @@ impl AsyncRead for Line {
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         match self.phase.load(Ordering::Relaxed) {
             SERVING => self.limit = None,
-            RESTING if buf.filled().len() > before => {
-                self.phase.store(HEARING, Ordering::Relaxed);
+            RESTING => {
+                // Of the request before, if that was served without a read.
+                self.limit = None;
+                if buf.filled().len() > before {
+                    self.phase.store(HEARING, Ordering::Relaxed);
+                }
             }
             HEARING => {
                 let limit = self.limit.get_or_insert_with(|| Box::pin(tokio::time::sleep(HEAD)));
                 if limit.as_mut().poll(cx).is_ready() {
+                    // Told as far as it goes out at once; then the connection ends.
+                    let told = Pin::new(&mut self.stream).poll_write(cx, TOO_SLOW);
+                    if matches!(told, Poll::Ready(Ok(_))) {
+                        let _ = Pin::new(&mut self.stream).poll_flush(cx);
+                    }
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 }
             }

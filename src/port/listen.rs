@@ -20,6 +20,8 @@ use pingora_proxy::HttpProxy;
 use tokio::sync::Semaphore;
 
 use crate::Limits;
+use filters::Hosts;
+
 use crate::certificate::Tls;
 use crate::front::Front;
 use crate::{line, turned_away};
@@ -73,6 +75,7 @@ pub async fn serve(
     stopped: ShutdownWatch,
 ) {
     let conf = Arc::new(ServerConf::default());
+    let hosts = front.hosts();
     let mut http = pingora_proxy::http_proxy(&conf, front);
     let mut options = HttpServerOptions::default();
     options.h2_idle_timeout = Some(limits.idle);
@@ -80,6 +83,7 @@ pub async fn serve(
     let app = App {
         http: Arc::new(http),
         tls,
+        hosts,
         room: Arc::new(Semaphore::new(limits.connections)),
         beyond: Arc::new(Semaphore::new(TURNED_AWAY)),
     };
@@ -98,6 +102,7 @@ pub async fn serve(
 struct App {
     http: Arc<HttpProxy<Front>>,
     tls: Option<Arc<Tls>>,
+    hosts: Arc<Hosts>,
     /// A permit for each open connection.
     room: Arc<Semaphore>,
     beyond: Arc<Semaphore>,
@@ -112,7 +117,8 @@ impl App {
         let peeked =
             tokio::time::timeout(HANDSHAKE, plain.try_peek(&mut first)).await.ok()?.ok()?;
         if !peeked || first[0] != TLS_HANDSHAKE {
-            line::bounded(plain, None, turned_away::to_https).await;
+            let hosts = self.hosts.clone();
+            line::bounded(plain, None, |plain| turned_away::to_https(plain, &hosts)).await;
             return None;
         }
         match tokio::time::timeout(HANDSHAKE, tls.acceptor.tls_handshake(*plain)).await {

@@ -2,6 +2,7 @@
 //! TLS port (P92), and one more than there is room for (P6).
 
 use bytes::Bytes;
+use filters::{Hosts, Refusal, Verdict};
 use http::header;
 use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::ServerSession;
@@ -9,12 +10,16 @@ use pingora_http::ResponseHeader;
 
 /// Sends a client that speaks plain HTTP to the same address by HTTPS. With 308 the method
 /// and the body stay.
-pub(crate) async fn to_https(stream: Stream) {
+pub(crate) async fn to_https(stream: Stream, hosts: &Hosts) {
     let mut session = ServerSession::new_http1(stream);
     if !matches!(session.read_request().await, Ok(true)) {
         return;
     }
     let request = session.req_header();
+    if hosts.host(&request.uri, &request.headers) != Verdict::Pass {
+        let body = Refusal::Host.body();
+        return answer(&mut session, Refusal::Host.status(), "application/json", None, &body).await;
+    }
     let host = request.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let path = request.uri.path_and_query().map_or("/", |path| path.as_str());
     let location = host.map(|host| format!("https://{host}{path}"));
@@ -39,7 +44,7 @@ async fn answer(
     status: u16,
     kind: &str,
     location: Option<&str>,
-    text: &'static str,
+    text: &str,
 ) {
     let sent = async {
         let mut response = ResponseHeader::build(status, Some(5))?;
@@ -54,7 +59,7 @@ async fn answer(
         session.set_keepalive(None);
         filters::drain_body(session).await;
         session.write_response_header(Box::new(response)).await?;
-        session.write_response_body(Bytes::from_static(text.as_bytes()), true).await
+        session.write_response_body(Bytes::copy_from_slice(text.as_bytes()), true).await
     };
     // A client that is gone has its answer.
     let _: pingora_core::Result<()> = sent.await;

@@ -106,6 +106,8 @@ pub enum Trouble {
     Unreachable,
     /// The file is not a database, or a broken one.
     Corrupt,
+    /// A database of another program.
+    Foreign,
     /// The file system reports an error.
     Io,
 }
@@ -124,6 +126,7 @@ impl fmt::Display for Trouble {
                 "cannot be opened; its directory must exist and be writable by this user"
             }
             Self::Corrupt => "is damaged or not a database; restore a backup, or move it away",
+            Self::Foreign => "belongs to another program; set `boot.db` to a file of its own",
             Self::Io => "cannot be read or written: input/output error; check the disk",
         })
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use crate::error::Error;
+use crate::error::{Error, Trouble};
 
 /// What makes version n out of version n - 1 (the file's `user_version`), in order. A file
 /// that was part of a release is never changed.
@@ -14,6 +14,7 @@ const MIGRATIONS: [&str; 2] =
 
 /// Opens the database for writing, up to date. Waits up to `busy` for other processes.
 pub(crate) fn open(path: &Path, busy: Duration) -> Result<Connection, Error> {
+    refuse_what_is_not_ours(path)?;
     own(path)?;
     // Without URI: a path that happens to start with `file:` is still a path.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -27,6 +28,30 @@ pub(crate) fn open(path: &Path, busy: Duration) -> Result<Connection, Error> {
     connection.pragma_update(None, "foreign_keys", true).map_err(of)?;
     migrate(&mut connection, path, &MIGRATIONS)?;
     Ok(connection)
+}
+
+/// Looks before anything is changed: a wrong path in the settings must not take over, or lock
+/// away, what belongs to another program.
+fn refuse_what_is_not_ours(path: &Path) -> Result<(), Error> {
+    if std::fs::metadata(path).map_or(true, |found| found.len() == 0) {
+        return Ok(());
+    }
+    let look = || -> rusqlite::Result<(i64, i64)> {
+        let there = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let version: i64 = there.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let tables: i64 =
+            there.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+        Ok((version, tables))
+    };
+    match look() {
+        // Every version of ours has one.
+        Ok((0, 1..)) => Err(Error::Unwritable { path: path.to_owned(), trouble: Trouble::Foreign }),
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
+            Err(Error::of(path, &error))
+        }
+        // Whatever else is wrong is met again, and told, when it is opened for writing.
+        _ => Ok(()),
+    }
 }
 
 /// Makes the file readable by its owner only: it holds header secrets. SQLite gives its

@@ -24,6 +24,10 @@ pub enum Failure {
     /// The server does not know the session; the request was not run.
     #[error("the server forgot the session")]
     SessionLost,
+    /// What comes before the request failed, such as opening a session; it was not sent, or not
+    /// whole.
+    #[error("the request could not be sent: {0}")]
+    NotSent(Box<Self>),
     /// The session was closed here: its key was revoked, or the server changed or removed.
     #[error("the session was closed by the manager")]
     Closed,
@@ -62,10 +66,17 @@ impl Failure {
                 | Self::Settings(_)
                 | Self::Auth(_)
                 | Self::SessionLost
+                | Self::NotSent(_)
                 | Self::Full(_)
                 // Too many requests, or not here: said before anything is run.
                 | Self::Status(429 | 300..400)
         )
+    }
+
+    /// The same as a failure of what comes before the request, which was then not run.
+    #[must_use]
+    pub fn before_sending(self) -> Self {
+        if self.not_run() { self } else { Self::NotSent(Box::new(self)) }
     }
 
     /// Whether the server itself should be checked at once.
@@ -81,13 +92,15 @@ impl Failure {
             Self::Full(_) => "too many apps are using it".into(),
             Self::Auth(_) => "it refuses the manager's credentials".into(),
             Self::SessionLost => "it keeps forgetting the session".into(),
+            Self::NotSent(why) => format!("the call could not be handed to it, {}", why.told()),
             Self::Closed => "its session was closed".into(),
             Self::Lost(_) => "the connection broke before it answered".into(),
             Self::Timeout(after) => format!("it did not answer within {} s", after.as_secs()),
             Self::Status(status) => format!("it answered with HTTP {status}"),
             Self::Garbage(_) => "its answer was not MCP".into(),
             Self::TooLarge(limit) => format!("its answer was longer than {limit} bytes"),
-            Self::Refused { code, message } => format!("it answered error {code}: {message}"),
+            // The words are the server's own, and may hold anything (RES-08).
+            Self::Refused { code, .. } => format!("it answered error {code}"),
         }
     }
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use protocol::{Era, Message, sse};
 
-use crate::endpoint::Connection;
+use crate::endpoint::{Connection, Endpoint};
 use crate::exchange::{Answer, Event, Notice};
 use crate::failure::Failure;
 use crate::http_link::HttpLink;
@@ -20,6 +20,9 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Wait before a broken stream is asked for again, unless the server said another (U7).
 const RESUME: Duration = Duration::from_secs(1);
+
+/// The shortest wait that a server may ask for.
+const RESUME_LEAST: Duration = Duration::from_millis(100);
 
 /// The longest wait that a server may ask for.
 const RESUME_MOST: Duration = Duration::from_secs(30);
@@ -35,7 +38,9 @@ pub(crate) struct HttpExchange {
     repeat: Repeat,
     /// The request is out, nothing has come back.
     sent: Option<Connection>,
-    /// The answer is an event stream. With neither there is nothing more to come.
+    /// The head of the answer has been read, and some of its body.
+    reading: Option<Answering>,
+    /// The answer is an event stream. With none of these there is nothing more to come.
     events: Option<Box<Events>>,
 }
 
@@ -59,14 +64,14 @@ impl HttpExchange {
         repeat: Repeat,
     ) -> Result<Self, Failure> {
         let connection = wire::send(&link.endpoint, &link.endpoint.aimed(&request)).await?;
-        Ok(Self { link, id, request, repeat, sent: Some(connection), events: None })
+        Ok(Self { link, id, request, repeat, sent: Some(connection), reading: None, events: None })
     }
 
     /// What was read stays read when this is dropped half-way; call it again to go on.
     pub(crate) async fn next(&mut self) -> Result<Event, Failure> {
         loop {
             let Some(events) = &mut self.events else {
-                if self.sent.is_none() {
+                if self.sent.is_none() && self.reading.is_none() {
                     return Err(Failure::Closed);
                 }
                 if let Some(answer) = self.open().await? {
@@ -95,41 +100,55 @@ impl HttpExchange {
 
     /// Does not wait for the server.
     pub(crate) fn cancel(mut self: Box<Self>) {
-        if self.link.era == Era::Legacy && (self.sent.is_some() || self.events.is_some()) {
+        if self.link.era == Era::Legacy
+            && (self.sent.is_some() || self.reading.is_some() || self.events.is_some())
+        {
             let params = format!(r#"{{"requestId":{}}}"#, self.id);
             let note = protocol::message::notification("notifications/cancelled", Some(&params));
             self.link.reply(note);
         }
         // The stream closes with the connection; for the modern era that is the notice.
-        (self.sent, self.events) = (None, None);
+        (self.sent, self.reading, self.events) = (None, None, None);
     }
 
     /// Reads the head of the answer, and the answer itself unless a stream begins.
     async fn open(&mut self) -> Result<Option<Answer>, Failure> {
-        let Some(connection) = &mut self.sent else { return Ok(None) };
         let endpoint = self.link.endpoint.clone();
-        let head = match wire::head(&endpoint, &self.request, connection).await {
-            // A pooled connection may turn out to be dead; only what may run twice is sent
-            // again, since nobody knows how much of it arrived.
-            Err(Failure::Lost(_)) if connection.reused && self.repeat != Repeat::Never => {
-                let request = endpoint.aimed(&self.request);
-                *connection = Box::pin(wire::send(&endpoint, &request)).await?;
-                wire::head(&endpoint, &self.request, connection).await?
-            }
-            head => head?,
-        };
-        let Some(connection) = self.sent.take() else { return Ok(None) };
-        let mut answering = Answering::new(connection, head);
+        if self.reading.is_none() {
+            self.read_head(&endpoint).await?;
+        }
+        let Some(answering) = &mut self.reading else { return Ok(None) };
         let status = answering.status();
         if answering.is_events().await? && (200..300).contains(&status) {
+            let Some(answering) = self.reading.take() else { return Ok(None) };
             let reader = sse::Reader::new(MAX_ANSWER);
             let events = Events { answering, reader, ready: VecDeque::new(), broken: 0 };
             self.events = Some(Box::new(events));
             return Ok(None);
         }
         let body = answering.body().await?;
-        answering.release(&endpoint).await;
+        if let Some(answering) = self.reading.take() {
+            answering.release(&endpoint).await;
+        }
         self.judge(status, body).map(Some)
+    }
+
+    async fn read_head(&mut self, endpoint: &Endpoint) -> Result<(), Failure> {
+        let Some(connection) = &mut self.sent else { return Ok(()) };
+        let head = match wire::head(endpoint, &self.request, connection).await {
+            // A pooled connection may turn out to be dead; only what may run twice is sent
+            // again, since nobody knows how much of it arrived.
+            Err(Failure::Lost(_)) if connection.reused && self.repeat != Repeat::Never => {
+                let request = endpoint.aimed(&self.request);
+                *connection = Box::pin(wire::send(endpoint, &request)).await?;
+                wire::head(endpoint, &self.request, connection).await?
+            }
+            head => head?,
+        };
+        if let Some(connection) = self.sent.take() {
+            self.reading = Some(Answering::new(connection, head));
+        }
+        Ok(())
     }
 
     /// What an answer that is no stream means.
@@ -169,9 +188,9 @@ impl HttpExchange {
             if self.link.era == Era::Modern || events.broken >= RESUMES {
                 return Err(failure);
             }
+            let asked = events.reader.retry_ms.map(Duration::from_millis).unwrap_or(RESUME);
+            tokio::time::sleep(asked.clamp(RESUME_LEAST, RESUME_MOST)).await;
             events.broken += 1;
-            let asked = events.reader.retry_ms.map(Duration::from_millis);
-            tokio::time::sleep(asked.unwrap_or(RESUME).min(RESUME_MOST)).await;
             let endpoint = &self.link.endpoint;
             let request = self.link.get(Some(&last));
             let answered = async {

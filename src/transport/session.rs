@@ -233,7 +233,9 @@ impl Session {
             SessionKind::Http(link) => {
                 let whole = link.post(&id, &request);
                 let exchange = HttpExchange::start(link.clone(), id, whole, request.repeat);
-                Kind::Http(Box::new(exchange.await?))
+                // A server that reads nothing holds up what does not fit the system's buffers.
+                let started = tokio::time::timeout(each, exchange).await;
+                Kind::Http(Box::new(started.map_err(|_| Failure::Timeout(each))??))
             }
             SessionKind::Stdio(link) => {
                 Kind::Stdio(link.start(id, request.method, &request.params)?)

@@ -38,6 +38,9 @@ pub(crate) struct Answering {
     head: Head,
     /// The start of a body that was looked into.
     ahead: Option<Bytes>,
+    /// What has been read of a body that is wanted whole.
+    first: Option<Bytes>,
+    whole: BytesMut,
 }
 
 /// Sends a whole request. A pooled connection that does not take all of it is replaced: what
@@ -69,12 +72,15 @@ pub(crate) async fn head(
     request: &Bytes,
     connection: &mut Connection,
 ) -> Result<Head, Failure> {
-    for _ in 0..=HOPS {
+    for hop in 0.. {
         let head = Head::read(connection).await?;
         if !matches!(head.status, 307 | 308) {
             return Ok(head);
         }
         let to = headers(connection).get(LOCATION).and_then(|to| to.to_str().ok());
+        if hop == HOPS {
+            break;
+        }
         endpoint.redirected(to.unwrap_or_default())?;
         // Boxed: rare, and large.
         Box::pin(drain(connection)).await;
@@ -135,7 +141,7 @@ impl Head {
 impl Answering {
     /// The answer that goes on after `head`.
     pub(crate) fn new(connection: Connection, head: Head) -> Self {
-        Self { connection, head, ahead: None }
+        Self { connection, head, ahead: None, first: None, whole: BytesMut::new() }
     }
 
     /// HTTP status.
@@ -183,22 +189,26 @@ impl Answering {
         }
     }
 
-    /// The whole body.
+    /// The whole body. Dropped half-way, it can be called again to go on.
     ///
     /// # Errors
     /// When the connection breaks, or the body is longer than [`MAX_ANSWER`].
     pub(crate) async fn body(&mut self) -> Result<Bytes, Failure> {
-        let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
-        let Some(second) = self.chunk().await? else { return Ok(first) };
-        let mut whole = BytesMut::from(first);
-        whole.extend_from_slice(&second);
         while let Some(chunk) = self.chunk().await? {
-            whole.extend_from_slice(&chunk);
-            if whole.len() > MAX_ANSWER {
+            // Most bodies come in one piece, which is passed on as it is.
+            if self.first.is_none() && self.whole.is_empty() {
+                self.first = Some(chunk);
+                continue;
+            }
+            if let Some(first) = self.first.take() {
+                self.whole.extend_from_slice(&first);
+            }
+            self.whole.extend_from_slice(&chunk);
+            if self.whole.len() > MAX_ANSWER {
                 return Err(Failure::TooLarge(MAX_ANSWER));
             }
         }
-        Ok(whole.freeze())
+        Ok(self.first.take().unwrap_or_else(|| std::mem::take(&mut self.whole).freeze()))
     }
 
     /// Gives the connection back, if the body was read to its end.

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use transport::{Answer, Event, Failure, Notice, Recipe, Repeat};
 
 use crate::aside::Hearing;
-use crate::link::Order;
+use crate::link::{Order, State};
 use crate::slot::Slot;
 use crate::upstream::{Begun, Owner, Upstream};
 
@@ -24,6 +24,9 @@ const AWAY: Duration = Duration::from_millis(1500);
 
 /// Pause between attempts to send a call again.
 const AGAIN: Duration = Duration::from_millis(250);
+
+/// The longest such pause.
+const AGAIN_MOST: Duration = Duration::from_secs(2);
 
 /// How often a call is sent again after its server was lost.
 const RERUNS: u8 = 3;
@@ -41,6 +44,8 @@ pub struct Call {
     until: Instant,
     /// Whether a forgotten session was opened anew for it.
     renewed: bool,
+    /// Whether it has to be sent again on a new session.
+    unsent: bool,
     reruns: u8,
     /// Why it has to be sent again, as long as it has not been.
     lost: Option<Failure>,
@@ -69,6 +74,7 @@ impl Call {
             begun,
             until,
             renewed: false,
+            unsent: false,
             reruns: 0,
             lost: None,
             answered: None,
@@ -92,15 +98,20 @@ impl Call {
             if self.lost.is_some() {
                 Box::pin(self.rerun()).await?;
             }
+            if self.unsent {
+                let again = self.upstream.begin(self.owner, &*self.recipe);
+                self.begun = Box::pin(again).await.map_err(Failure::before_sending)?;
+                self.unsent = false;
+            }
             let Begun { slot, exchange, hearing, .. } = &mut self.begun;
-            if let Some((answer, until)) = self.answered.take() {
-                let Some(hearing) = hearing else { return Ok(Event::Answer(answer)) };
-                return match tokio::time::timeout_at(until, hearing.next()).await {
-                    Ok(notice) => {
-                        self.answered = Some((answer, until));
-                        Ok(Event::Notice(notice))
+            if let Some((answer, until)) = &self.answered {
+                return match tokio::time::timeout_at(*until, heard(hearing)).await {
+                    Ok(notice) => Ok(Event::Notice(notice)),
+                    Err(_) => {
+                        let answer = answer.clone();
+                        self.answered = None;
+                        Ok(Event::Answer(answer))
                     }
-                    Err(_) => Ok(Event::Answer(answer)),
                 };
             }
             let event = tokio::select! {
@@ -112,10 +123,8 @@ impl Call {
             };
             match event {
                 Err(Failure::SessionLost) if !self.renewed => {
-                    self.renewed = true;
+                    (self.renewed, self.unsent) = (true, true);
                     self.upstream.forget(self.owner, &self.begun.slot);
-                    let again = self.upstream.begin(self.owner, &*self.recipe);
-                    self.begun = Box::pin(again).await?;
                 }
                 Err(failure) => {
                     // A broken connection does not end a session over HTTP; the server
@@ -151,8 +160,19 @@ impl Call {
 
     /// Sends the call again as soon as its server can be reached, within the call's time.
     async fn rerun(&mut self) -> Result<(), Failure> {
+        let mut pause = AGAIN;
         loop {
-            tokio::time::sleep(AGAIN).await;
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(AGAIN_MOST);
+            // A local program is started by its link alone, at the link's pace (STD-07).
+            if self.upstream.is_local()
+                && !matches!(self.upstream.state(), State::Connected | State::Silent)
+            {
+                if Instant::now() < self.until {
+                    continue;
+                }
+                return Err(self.lost.take().unwrap_or(Failure::Closed));
+            }
             match self.upstream.begin(self.owner, &*self.recipe).await {
                 Ok(begun) => {
                     self.begun = begun;

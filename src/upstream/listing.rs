@@ -24,6 +24,12 @@ pub(crate) async fn read(
     server: &str,
     within: Duration,
 ) -> Result<Known, Failure> {
+    // Each page has its time, and so has the whole: a list may go on for ever.
+    let all = tokio::time::timeout(within, pages(session, server, within)).await;
+    all.map_err(|_| Failure::Timeout(within))?
+}
+
+async fn pages(session: &Session, server: &str, within: Duration) -> Result<Known, Failure> {
     let mut tools: Vec<Arc<Tool>> = Vec::new();
     let mut names = HashSet::new();
     let mut cursors = HashSet::new();

@@ -106,7 +106,7 @@ impl Upstream {
         owner: Owner,
         recipe: Arc<dyn Recipe>,
     ) -> Result<Call, Failure> {
-        let begun = self.begin(owner, &*recipe).await?;
+        let begun = self.begin(owner, &*recipe).await.map_err(Failure::before_sending)?;
         Ok(Call::new(self.clone(), owner, recipe, begun))
     }
 
