@@ -4,7 +4,6 @@
 //! them and the events are written here, as chunks of HTTP/1.1 (RFC 9112, section 7.1).
 
 use std::pin::Pin;
-use std::time::Duration;
 
 use http::Version;
 use pingora_core::protocols::Stream;
@@ -15,10 +14,7 @@ use protocol::sse;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 
-use crate::reply::{Client, broken};
-
-/// How long a client may take nothing of what is being written to it.
-const STALLED: Duration = Duration::from_secs(60);
+use crate::reply::{Client, STALLED, broken};
 
 /// What goes on after a request has been handed back to pingora: whoever owns the connection
 /// runs it. Says whether the client broke off.

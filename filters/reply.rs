@@ -19,7 +19,7 @@ use crate::refusal::Refusal;
 const SMALL: usize = 16 << 10;
 
 /// How long a client may take nothing of what is being written to it.
-const STALLED: Duration = Duration::from_secs(60);
+pub const STALLED: Duration = Duration::from_secs(60);
 
 /// When a client whose stream broke should ask again, in milliseconds.
 const RETRY_MS: u32 = 1000;
@@ -244,7 +244,8 @@ impl<'a> Client<'a> {
 
     /// Waits until the client is gone. To be used beside whatever the client waits for.
     pub(crate) async fn gone(&mut self) {
-        // Bytes of a request sent too early end this as well; pingora cannot keep them.
+        // Bytes of a request sent too early are kept for their turn; a client that sent some is
+        // not noticed any more when it leaves.
         let _ = self.http.read_body_or_idle(true).await;
     }
 

@@ -181,6 +181,23 @@ pub struct Server {
     pub protocol: Pinned,
 }
 
+/// What a server is before anything is said of it.
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            id: ServerId(0),
+            name: String::new(),
+            transport: Transport::Http { url: String::new(), headers: Vec::new(), ca_file: None },
+            description: String::new(),
+            enabled: true,
+            shared: false,
+            timeout: Self::TIMEOUT,
+            call_timeout: Self::CALL_TIMEOUT,
+            protocol: Pinned::Auto,
+        }
+    }
+}
+
 impl Server {
     /// Default of [`Server::timeout`].
     pub const TIMEOUT: Duration = Duration::from_secs(30);

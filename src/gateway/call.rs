@@ -178,7 +178,7 @@ fn unknown(era: Era, name: &str, own_info: &str) -> Reply {
 }
 
 impl Running {
-    /// Waits for what comes next. Not cancel-safe: keep the future until it is done.
+    /// Waits for what comes next. Dropped half-way, it can be called again to go on.
     pub async fn next(&mut self) -> Step {
         loop {
             let Some(call) = &mut self.call else {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::{Catalog, Known, Pinned, Server, ServerId, Tool, Transport};
+use catalog::{Catalog, Known, Server, ServerId, Tool};
 use store::Outcome;
 
 use super::{Metrics, Phase};
@@ -22,13 +22,7 @@ fn catalog(servers: &[(i64, &str, &str)]) -> Catalog {
     let servers = servers.iter().map(|(id, name, _)| Server {
         id: ServerId(*id),
         name: (*name).to_owned(),
-        transport: Transport::Http { url: String::new(), headers: vec![], ca_file: None },
-        description: String::new(),
-        enabled: true,
-        shared: false,
-        timeout: Server::TIMEOUT,
-        call_timeout: Server::CALL_TIMEOUT,
-        protocol: Pinned::Auto,
+        ..Server::default()
     });
     Catalog::build(servers.collect(), vec![], vec![], &known)
 }

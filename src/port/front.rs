@@ -2,12 +2,12 @@
 //! business (`filters` for apps, `admin` for people).
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use filters::mcp::Mcp;
-use filters::{Client, Hosts, Refusal, Report, Rest, Verdict};
+use filters::{Client, Hosts, Refusal, Report, Rest, STALLED, Verdict};
 use gateway::Gateway;
 use pingora_core::protocols::http::server::Session as Http;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -19,9 +19,6 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::Limits;
 use crate::line;
-
-/// How long a client may take nothing of what is being written to it.
-const STALLED: Duration = Duration::from_secs(60);
 
 /// Serves every request of the one port.
 #[derive(Debug)]

@@ -125,7 +125,7 @@ impl Exchange {
     /// Waits for what comes next. After an answer or a failure there is nothing more.
     ///
     /// # Errors
-    /// How the exchange failed. Not cancel-safe: keep the future until it is done.
+    /// How the exchange failed. Dropped half-way, it can be called again to go on.
     pub async fn next(&mut self) -> Result<Event, Failure> {
         let next = async {
             match &mut self.kind {

@@ -7,10 +7,14 @@ mod forms;
 mod methods;
 mod weight;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 
 use crate::support::http::{self, Reply};
 use crate::support::mcp::{LEGACY, Session};
+use crate::support::odd::{Action, Odd};
 
 /// A request with these headers and no others.
 fn send(session: &Session, method: &str, headers: &[(&str, &str)], body: &str) -> Reply {
@@ -55,4 +59,25 @@ fn usual<'a>(key: &'a str, session: &'a str) -> Vec<(&'a str, &'a str)> {
         headers.push(("MCP-Protocol-Version", LEGACY));
     }
     headers
+}
+
+/// A call that ends when the gate opens.
+fn gated(gate: &Arc<AtomicBool>) -> Odd {
+    let gate = Arc::clone(gate);
+    Odd::of(&["t"])
+        .script(move |request, state| {
+            let gate = Arc::clone(&gate);
+            match request.tool() {
+                None => Action::Usual,
+                Some(_) => {
+                    let answer = state.usual(request);
+                    Action::talk(move |wire| {
+                        wire.until(|| gate.load(Ordering::SeqCst));
+                        wire.answer(&answer);
+                        true
+                    })
+                }
+            }
+        })
+        .start()
 }

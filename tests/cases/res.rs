@@ -37,6 +37,16 @@ fn res_02_every_field_of_a_tool_is_listed() {
     assert_eq!(session.tools()[0].text, tool);
 }
 
+/// As [`before`], for calls that may take half a second.
+fn before_impatient(odd: &Odd) -> (Gateway, Session) {
+    let gateway = Gateway::start();
+    let mut registration = odd.registration("odd");
+    registration["call_timeout_ms"] = json!(500);
+    gateway.add_server(&registration);
+    let session = gateway.session(&gateway.add_key("full"));
+    (gateway, session)
+}
+
 /// A result that says that it is an error, in words.
 fn refused_in_words(session: &mut Session, tool: &str, arguments: &str) {
     let answer = session.call(tool, arguments);
@@ -62,11 +72,7 @@ fn res_03_failures_of_a_server_are_results_of_tools() {
             _ => Action::Usual,
         })
         .start();
-    let gateway = Gateway::start();
-    let mut registration = odd.registration("odd");
-    registration["call_timeout_ms"] = json!(500);
-    gateway.add_server(&registration);
-    let mut session = gateway.session(&gateway.add_key("full"));
+    let (_gateway, mut session) = before_impatient(&odd);
     for tool in ["page", "cut", "slow"] {
         refused_in_words(&mut session, tool, "{}");
     }
@@ -183,11 +189,7 @@ fn res_03_a_server_that_is_silent_costs_its_own_time_only() {
             _ => Action::Usual,
         })
         .start();
-    let gateway = Gateway::start();
-    let mut registration = odd.registration("odd");
-    registration["call_timeout_ms"] = json!(500);
-    gateway.add_server(&registration);
-    let mut session = gateway.session(&gateway.add_key("full"));
+    let (_gateway, mut session) = before_impatient(&odd);
     let started = Instant::now();
     assert!(session.call("slow", "{}").is_refusal());
     assert!(started.elapsed() < SOON / 4, "{:?}", started.elapsed());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{Catalog, Known};
-use crate::model::{Group, GroupId, Mode, Pinned, Reach, Server, ServerId, Transport};
+use crate::model::{Group, GroupId, Mode, Reach, Server, ServerId, Transport};
 use crate::tool::Tool;
 
 pub(crate) fn server(id: i64, name: &str) -> Server {
@@ -12,12 +12,7 @@ pub(crate) fn server(id: i64, name: &str) -> Server {
         id: ServerId(id),
         name: name.into(),
         transport: Transport::Http { url: "http://h/mcp".into(), headers: vec![], ca_file: None },
-        description: String::new(),
-        enabled: true,
-        shared: false,
-        timeout: Server::TIMEOUT,
-        call_timeout: Server::CALL_TIMEOUT,
-        protocol: Pinned::Auto,
+        ..Server::default()
     }
 }
 

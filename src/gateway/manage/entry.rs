@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catalog::{Pinned, Secret, Server, ServerId, Transport};
+use catalog::{Pinned, Secret, Server, Transport};
 
 use super::servers::ServerFields;
 use super::{Error, Field, check};
@@ -15,21 +15,6 @@ const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Longest description, in bytes.
 const DESCRIPTION_MAX: usize = 16 << 10;
-
-/// What a server is before anything is said of it.
-pub(super) fn blank() -> Server {
-    Server {
-        id: ServerId(0),
-        name: String::new(),
-        transport: Transport::Http { url: String::new(), headers: Vec::new(), ca_file: None },
-        description: String::new(),
-        enabled: true,
-        shared: false,
-        timeout: Server::TIMEOUT,
-        call_timeout: Server::CALL_TIMEOUT,
-        protocol: Pinned::Auto,
-    }
-}
 
 /// `current` with the fields put over it. The name is left for the caller, who knows
 /// whether there must be one.
@@ -194,7 +179,7 @@ mod tests {
     use catalog::{Secret, Server, Transport};
 
     use super::super::Field::{Reset, Set};
-    use super::{ServerFields, blank, changed, merge};
+    use super::{ServerFields, changed, merge};
 
     fn http(url: &str) -> ServerFields {
         ServerFields { url: Set(url.to_owned()), ..ServerFields::default() }
@@ -205,7 +190,7 @@ mod tests {
     }
 
     fn made(fields: ServerFields) -> Server {
-        merge(&blank(), fields).expect("good fields")
+        merge(&Server::default(), fields).expect("good fields")
     }
 
     fn refused(server: &Server, fields: ServerFields, expect: &str) {
@@ -222,7 +207,7 @@ mod tests {
     #[test]
     fn one_of_both_is_needed() {
         let expect = "`url` or `command` must be given: where the server answers, or what to run";
-        refused(&blank(), ServerFields::default(), expect);
+        refused(&Server::default(), ServerFields::default(), expect);
         refused(
             &made(http("http://h/")),
             ServerFields { url: Reset, ..Default::default() },
@@ -254,6 +239,6 @@ mod tests {
             "`ca_file` is for servers with a `url`; this one runs a `command`",
         );
         let cleared = ServerFields { headers: Set(Vec::new()), ca_file: Reset, ..stdio("npx") };
-        assert!(merge(&blank(), cleared).is_ok());
+        assert!(merge(&Server::default(), cleared).is_ok());
     }
 }

@@ -46,8 +46,8 @@ mod tests {
     use std::collections::HashMap;
     use std::sync::Arc;
 
-    use catalog::{Catalog, Group, GroupId, Known, Mode, Pinned, Reach};
-    use catalog::{Server, ServerId, Tool, Transport};
+    use catalog::{Catalog, Group, GroupId, Known, Mode, Reach};
+    use catalog::{Server, ServerId, Tool};
     use store::Change;
 
     use super::follow;
@@ -60,13 +60,7 @@ mod tests {
         let servers = servers.iter().map(|(id, name)| Server {
             id: ServerId(*id),
             name: (*name).to_owned(),
-            transport: Transport::Http { url: String::new(), headers: vec![], ca_file: None },
-            description: String::new(),
-            enabled: true,
-            shared: false,
-            timeout: Server::TIMEOUT,
-            call_timeout: Server::CALL_TIMEOUT,
-            protocol: Pinned::Auto,
+            ..Server::default()
         });
         Catalog::build(servers.collect(), vec![], vec![], &known)
     }

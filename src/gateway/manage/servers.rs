@@ -103,7 +103,7 @@ impl Gateway {
         let Field::Set(name) = name else {
             return Err(Error::invalid("name", "must be given"));
         };
-        let mut server = entry::merge(&entry::blank(), fields)?;
+        let mut server = entry::merge(&Server::default(), fields)?;
         server.name = check::name(&name)?;
         let mut turn = self.turn().await?;
         let message = format!("server `{}` was added", server.name);
@@ -192,7 +192,7 @@ impl Gateway {
         mut fields: ServerFields,
     ) -> Result<Result<Tested, String>, Error> {
         let name = std::mem::take(&mut fields.name);
-        let mut server = entry::merge(&entry::blank(), fields)?;
+        let mut server = entry::merge(&Server::default(), fields)?;
         server.name = match name.set() {
             Some(name) => check::name(&name)?,
             None => "test".to_owned(),

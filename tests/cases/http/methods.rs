@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{initialize, json_of, only_message, send, usual};
+use super::{gated, initialize, json_of, only_message, send, usual};
 use crate::cases::{before, call};
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
 use crate::support::mcp::{LEGACY, Peer, Session};
-use crate::support::odd::{Action, Odd};
+use crate::support::odd::Odd;
 use crate::support::{SOON, http};
 
 #[test]
@@ -77,23 +77,7 @@ fn http_13_lists_that_clients_probe_are_empty_and_the_rest_is_refused() {
 #[test]
 fn http_17_a_ping_is_answered_before_a_session_in_it_and_beside_a_call() {
     let gate = Arc::new(AtomicBool::new(false));
-    let open = Arc::clone(&gate);
-    let odd = Odd::of(&["t"])
-        .script(move |request, state| {
-            let gate = Arc::clone(&open);
-            match request.tool() {
-                Some(_) => {
-                    let answer = state.usual(request);
-                    Action::talk(move |wire| {
-                        wire.until(|| gate.load(Ordering::SeqCst));
-                        wire.answer(&answer);
-                        true
-                    })
-                }
-                None => Action::Usual,
-            }
-        })
-        .start();
+    let odd = gated(&gate);
     let gateway = Gateway::start();
     gateway.add_server(&odd.registration("odd"));
     let key = gateway.add_key("full").bearer();

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{json_of, usual};
+use super::{gated, json_of, usual};
 use crate::cases::{before, call};
 use crate::support::gateway::Gateway;
 use crate::support::http::{self, Reply};
 use crate::support::mcp::{MODERN, Peer, Session};
-use crate::support::odd::{Action, Odd};
+use crate::support::odd::Odd;
 use crate::support::process::{memory, open_files, settled_files};
 use crate::support::{SOON, eventually};
 
@@ -121,27 +121,6 @@ fn http_14_a_client_that_asks_before_it_sends_is_told_at_once() {
     assert_eq!(ask(&large).1, "HTTP/1.1 413");
 }
 
-/// A call that ends when the gate opens.
-fn silent(gate: &Arc<AtomicBool>) -> Odd {
-    let gate = Arc::clone(gate);
-    Odd::of(&["t"])
-        .script(move |request, state| {
-            let gate = Arc::clone(&gate);
-            match request.tool() {
-                None => Action::Usual,
-                Some(_) => {
-                    let answer = state.usual(request);
-                    Action::talk(move |wire| {
-                        wire.until(|| gate.load(Ordering::SeqCst));
-                        wire.answer(&answer);
-                        true
-                    })
-                }
-            }
-        })
-        .start()
-}
-
 /// Reads on until there has been a comment after the first line, and says how long that took.
 fn silence(stream: &mut Reply) -> Duration {
     assert_eq!(stream.header("x-accel-buffering"), Some("no"));
@@ -155,7 +134,7 @@ fn silence(stream: &mut Reply) -> Duration {
 fn http_15_streams_are_never_silent_for_long_and_json_has_no_comments() {
     const MOST: Duration = Duration::from_secs(18);
     let gate = Arc::new(AtomicBool::new(false));
-    let odd = silent(&gate);
+    let odd = gated(&gate);
     let (_gateway, session) = before(&odd);
     std::thread::scope(|scope| {
         let plain = scope.spawn(|| {

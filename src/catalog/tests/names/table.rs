@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use mcpm_catalog::{
-    Catalog, Group, GroupId, Known, Mode, Pinned, Reach, Server, ServerId, Tool, Transport,
+    Catalog, Group, GroupId, Known, Mode, Reach, Server, ServerId, Tool, Transport,
 };
 
 /// Lists these (server, tool) pairs in two orders; panics where a name does not fit, is there
@@ -77,11 +77,6 @@ fn server(id: ServerId, name: &str) -> Server {
         id,
         name: name.into(),
         transport: Transport::Http { url: "http://h/mcp".into(), headers: vec![], ca_file: None },
-        description: String::new(),
-        enabled: true,
-        shared: false,
-        timeout: Server::TIMEOUT,
-        call_timeout: Server::CALL_TIMEOUT,
-        protocol: Pinned::Auto,
+        ..Server::default()
     }
 }
