@@ -34,4 +34,4 @@ pub use body::{drain as drain_body, read as read_body};
 pub use host::{Bind, Hosts, Verdict};
 pub use lone::Rest;
 pub use refusal::Refusal;
-pub use reply::{Client, Report, STALLED};
+pub use reply::{Client, Report, STALLED, stay_open};

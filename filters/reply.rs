@@ -264,8 +264,7 @@ impl<'a> Client<'a> {
 
     fn head(&mut self, status: u16, room: usize) -> Result<ResponseHeader> {
         self.report.status = status;
-        // With each answer: pingora would keep the connection for ever after its first request.
-        self.http.set_keepalive(Some(self.idle.as_secs()));
+        stay_open(self.http, self.idle);
         // Who asks and does not read must not hold an answer for ever.
         self.http.set_write_timeout(Some(STALLED));
         // Names go out in lower case: keeping their case costs a second map.
@@ -285,6 +284,15 @@ impl Drop for Client<'_> {
         if let Some(kept) = self.kept.take() {
             kept.end();
         }
+    }
+}
+
+/// Lets the connection wait `idle` for another request. To be said with each answer: pingora
+/// would keep it for ever after its first one. A connection that is to end, such as one on which
+/// a request had two lengths (RFC 9112, section 6.1), ends all the same.
+pub fn stay_open(http: &mut Session, idle: Duration) {
+    if http.get_keepalive().is_some() {
+        http.set_keepalive(Some(idle.as_secs()));
     }
 }
 

@@ -93,6 +93,22 @@ fn p6_a_head_that_drips_is_cut_and_told() {
 }
 
 #[test]
+fn p6_a_head_that_is_no_http_is_told() {
+    let gateway = Gateway::start();
+    for head in ["\x01\x02\r\n\r\n", "GET /livez HTTP/1.1\r\nno colon\r\n\r\n", "hello\r\n\r\n"] {
+        let said = talk(&mut connect(&gateway), head);
+        let (head, body) = said.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 400") && !head.contains("Pingora"), "{said}");
+        let body: Value = serde_json::from_str(body).unwrap();
+        assert!(body["error"].as_str().unwrap().contains("cannot be read"), "{said}");
+        assert!(
+            head.contains(&format!("content-length: {}", body.to_string().len() + 2)),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn p6_one_connection_too_many_is_told() {
     let gateway = Gateway::start_as("limits: {connections: 2}\n", &[]);
     // Each has its place once it has been served.

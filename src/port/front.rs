@@ -111,7 +111,7 @@ impl Front {
         if parts.status != http::StatusCode::NO_CONTENT {
             response.insert_header(http::header::CONTENT_LENGTH, body.len())?;
         }
-        http.set_keepalive(Some(self.mcp.idle.as_secs()));
+        filters::stay_open(http, self.mcp.idle);
         http.set_write_timeout(Some(STALLED));
         http.write_response_header(Box::new(response)).await?;
         if !head_only {

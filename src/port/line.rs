@@ -1,8 +1,10 @@
-//! One client connection over HTTP/1.1, with a bound on how long a request's head may take.
+//! One client connection, with bounds on how long it may say nothing and how long a request's
+//! head may take.
 //!
 //! Pingora's own bound holds for each read, so a client that drips a byte every few seconds
 //! would hold a connection for ever. The bound here starts with the first byte of a head and
 //! ends when [`passed`] is called; [`rest`] makes the connection wait for the next head.
+//! A connection over h2 has one bound only: until its preface is there.
 
 use std::cell::Cell;
 use std::future::Future as _;
@@ -27,14 +29,24 @@ use tokio::time::Sleep;
 /// Time for the whole head of a request, however slowly it drips (P6).
 const HEAD: Duration = Duration::from_secs(15);
 
+/// Length of what a client of h2 sends first (RFC 9113, section 3.4).
+const PREFACE: usize = 24;
+
 /// What a client gets whose head took longer.
 const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\n\
 content-length: 54\r\nconnection: close\r\n\r\n\
 {\"error\":\"the request's head took longer than 15 s\"}\r\n";
 
+/// What a client gets whose head is no HTTP/1.1, in place of pingora's own empty answer.
+const UNREADABLE: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n\
+content-length: 55\r\nconnection: close\r\n\r\n\
+{\"error\":\"the request's head cannot be read as HTTP\"}\r\n";
+
 const RESTING: u8 = 0;
 const HEARING: u8 = 1;
 const SERVING: u8 = 2;
+/// Nothing has been heard yet.
+const NEW: u8 = 3;
 
 tokio::task_local! {
     static CONNECTION: Connection;
@@ -53,18 +65,31 @@ struct Line {
     stream: Stream,
     phase: Arc<AtomicU8>,
     limit: Option<Pin<Box<Sleep>>>,
+    /// Bytes of h2's preface that are still to come.
+    preface: usize,
 }
 
-/// Runs `work` on a stream whose heads are bounded; `place` is held meanwhile.
+/// Runs `work` on a stream that may say nothing for `silent` and whose heads are bounded;
+/// `place` is held meanwhile.
 pub(crate) async fn bounded<F: Future>(
     stream: Stream,
+    silent: Duration,
     place: Option<OwnedSemaphorePermit>,
     work: impl FnOnce(Stream) -> F,
 ) -> F::Output {
-    let phase = Arc::new(AtomicU8::new(RESTING));
-    let line = Line { stream, phase: phase.clone(), limit: None };
+    let phase = Arc::new(AtomicU8::new(NEW));
+    let limit = Some(Box::pin(tokio::time::sleep(silent)));
+    let line = Line { stream, phase: phase.clone(), limit, preface: 0 };
     let connection = Connection { phase, place: Cell::new(place) };
     CONNECTION.scope(connection, work(Box::new(line))).await
+}
+
+/// A stream of h2 whose preface must be there within [`HEAD`], or within `silent` if that is
+/// shorter. What follows is bounded by pingora.
+pub(crate) fn prefaced(stream: Stream, silent: Duration) -> Stream {
+    let phase = Arc::new(AtomicU8::new(NEW));
+    let limit = Some(Box::pin(tokio::time::sleep(silent.min(HEAD))));
+    Box::new(Line { stream, phase, limit, preface: PREFACE })
 }
 
 /// The connection's place, for a stream that goes on after [`bounded`] has ended.
@@ -83,6 +108,32 @@ pub(crate) fn rest() {
     let _ = CONNECTION.try_with(|connection| connection.phase.store(RESTING, Ordering::Relaxed));
 }
 
+impl Line {
+    /// The first bytes of a new connection are here.
+    fn begun(&mut self, heard: usize) {
+        if self.preface > heard {
+            self.preface -= heard;
+            return;
+        }
+        let next = if self.preface > 0 { SERVING } else { HEARING };
+        self.limit = None;
+        self.phase.store(next, Ordering::Relaxed);
+    }
+
+    /// Whether the running bound is over; its task is woken when it will be.
+    fn is_due(&mut self, cx: &mut Context<'_>) -> bool {
+        self.limit.as_mut().is_some_and(|limit| limit.as_mut().poll(cx).is_ready())
+    }
+
+    /// What is to be written in place of `buf`, if anything. While a head is being heard,
+    /// nobody but pingora answers, and only to say that it cannot read it.
+    fn instead(&self, buf: &[u8]) -> Option<&'static [u8]> {
+        let refused =
+            self.phase.load(Ordering::Relaxed) == HEARING && buf.starts_with(b"HTTP/1.1 4");
+        refused.then_some(UNREADABLE)
+    }
+}
+
 impl AsyncRead for Line {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -91,18 +142,23 @@ impl AsyncRead for Line {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let heard = buf.filled().len() - before;
         match self.phase.load(Ordering::Relaxed) {
             SERVING => self.limit = None,
+            NEW if heard > 0 => self.begun(heard),
+            NEW if self.is_due(cx) => {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
             RESTING => {
                 // Of the request before, if that was served without a read.
                 self.limit = None;
-                if buf.filled().len() > before {
+                if heard > 0 {
                     self.phase.store(HEARING, Ordering::Relaxed);
                 }
             }
             HEARING => {
-                let limit = self.limit.get_or_insert_with(|| Box::pin(tokio::time::sleep(HEAD)));
-                if limit.as_mut().poll(cx).is_ready() {
+                self.limit.get_or_insert_with(|| Box::pin(tokio::time::sleep(HEAD)));
+                if self.is_due(cx) {
                     // Told as far as it goes out at once; then the connection ends.
                     let told = Pin::new(&mut self.stream).poll_write(cx, TOO_SLOW);
                     if matches!(told, Poll::Ready(Ok(_))) {
@@ -123,6 +179,10 @@ impl AsyncWrite for Line {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if let Some(ours) = self.instead(buf) {
+            // Goes out whole or, to a client that reads nothing, not at all.
+            return Pin::new(&mut self.stream).poll_write(cx, ours).map_ok(|_| buf.len());
+        }
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 

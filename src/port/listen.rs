@@ -84,6 +84,7 @@ pub async fn serve(
         http: Arc::new(http),
         tls,
         hosts,
+        idle: limits.idle,
         room: Arc::new(Semaphore::new(limits.connections)),
         beyond: Arc::new(Semaphore::new(TURNED_AWAY)),
     };
@@ -103,6 +104,8 @@ struct App {
     http: Arc<HttpProxy<Front>>,
     tls: Option<Arc<Tls>>,
     hosts: Arc<Hosts>,
+    /// How long a connection may say nothing.
+    idle: Duration,
     /// A permit for each open connection.
     room: Arc<Semaphore>,
     beyond: Arc<Semaphore>,
@@ -118,7 +121,8 @@ impl App {
             tokio::time::timeout(HANDSHAKE, plain.try_peek(&mut first)).await.ok()?.ok()?;
         if !peeked || first[0] != TLS_HANDSHAKE {
             let hosts = self.hosts.clone();
-            line::bounded(plain, None, |plain| turned_away::to_https(plain, &hosts)).await;
+            line::bounded(plain, self.idle, None, |plain| turned_away::to_https(plain, &hosts))
+                .await;
             return None;
         }
         match tokio::time::timeout(HANDSHAKE, tls.acceptor.tls_handshake(*plain)).await {
@@ -142,15 +146,17 @@ impl ServerApp for App {
         let Ok(place) = self.room.clone().try_acquire_owned() else {
             let place = self.beyond.clone().try_acquire_owned().ok()?;
             let stream = self.shake(stream).await?;
-            line::bounded(stream, Some(place), turned_away::full).await;
+            line::bounded(stream, self.idle, Some(place), turned_away::full).await;
             return None;
         };
         let stream = self.shake(stream).await?;
         if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
             let _place = place;
+            let stream = line::prefaced(stream, self.idle);
             return self.http.process_new(stream, shutdown).await;
         }
-        line::bounded(stream, Some(place), |stream| self.http.process_new(stream, shutdown)).await
+        let serve = |stream| self.http.process_new(stream, shutdown);
+        line::bounded(stream, self.idle, Some(place), serve).await
     }
 
     /// Without this, HttpProxy would not hear of a shutdown.

@@ -8,6 +8,8 @@ use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::ServerSession;
 use pingora_http::ResponseHeader;
 
+use crate::line;
+
 /// Sends a client that speaks plain HTTP to the same address by HTTPS. With 308 the method
 /// and the body stay.
 pub(crate) async fn to_https(stream: Stream, hosts: &Hosts) {
@@ -15,6 +17,7 @@ pub(crate) async fn to_https(stream: Stream, hosts: &Hosts) {
     if !matches!(session.read_request().await, Ok(true)) {
         return;
     }
+    line::passed();
     let request = session.req_header();
     if hosts.host(&request.uri, &request.headers) != Verdict::Pass {
         let body = Refusal::Host.body();
@@ -34,6 +37,7 @@ pub(crate) async fn full(stream: Stream) {
     if !matches!(session.read_request().await, Ok(true)) {
         return;
     }
+    line::passed();
     let text =
         r#"{"error":"too many connections; close some, try again, or raise `limits.connections`"}"#;
     answer(&mut session, 503, "application/json", None, text).await;

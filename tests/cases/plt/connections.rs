@@ -103,3 +103,34 @@ fn plt_06_connections_that_nobody_uses_are_closed_and_streams_are_not() {
     let mut stream = stream;
     assert!(!stream.ends_within(Duration::from_millis(200)), "a stream was closed");
 }
+
+#[test]
+fn plt_06_a_connection_that_says_nothing_is_closed() {
+    const IDLE: Duration = Duration::from_secs(1);
+    let gateway = Gateway::start_as("limits: {idle: 1s}\n", &[]);
+    let started = Instant::now();
+    let mut socket = TcpStream::connect(gateway.address).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    let ended = socket.read(&mut [0; 64]);
+    assert!(matches!(ended, Ok(0)), "{ended:?}");
+    assert!(started.elapsed() >= IDLE, "{:?}", started.elapsed());
+}
+
+/// RFC 9112, section 6.1: what such a message's end is, two parties may see differently.
+#[test]
+fn plt_05_a_request_with_two_lengths_ends_its_connection() {
+    let gateway = Gateway::start();
+    for path in ["/mcp", "/livez"] {
+        let mut socket = TcpStream::connect(gateway.address).unwrap();
+        socket.set_read_timeout(Some(SOON)).unwrap();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\
+             Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+        );
+        socket.write_all(request.as_bytes()).unwrap();
+        let mut said = String::new();
+        socket.read_to_string(&mut said).unwrap();
+        assert!(said.starts_with("HTTP/1.1 4"), "{said}");
+        assert!(said.to_ascii_lowercase().contains("connection: close"), "{said}");
+    }
+}

@@ -1,11 +1,15 @@
 //! PLT-03, 07: clients of HTTP/2. curl speaks it: sent from a pipe, a body has no length, and
 //! ends with an empty frame.
 
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -184,6 +188,33 @@ fn plt_06_streams_and_calls_over_h2_outlast_the_idle_limit() {
         assert!(took >= Duration::from_millis(4900), "cut after {took:?}: {said}");
         assert!(said.contains("timed out"), "{said}");
     });
+}
+
+#[test]
+fn plt_06_an_h2_connection_without_a_preface_is_closed() {
+    let mut gateway = Gateway::start_as("limits: {idle: 1s}\n", &[]);
+    let (_folder, cert) = with_tls(&mut gateway);
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(&cert).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let name = "localhost".try_into().unwrap();
+    let connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let socket = TcpStream::connect(gateway.address).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    let mut stream = rustls::StreamOwned::new(connection, socket);
+    // Half of the preface, and no more.
+    stream.write_all(b"PRI * HTTP/2").unwrap();
+    assert_eq!(stream.conn.alpn_protocol(), Some(&b"h2"[..]));
+    let mut said = Vec::new();
+    if let Err(error) = stream.read_to_end(&mut said) {
+        assert!(!matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+    }
 }
 
 /// A server whose tool takes this long.
