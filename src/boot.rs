@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use catalog::ServerId;
 use filters::{Bind, Hosts};
 use gateway::{Gateway, Options, Surroundings};
-use port::{Front, Limits, Listener, Tls};
+use port::{Front, Lanes, Limits, Listener, Tls};
 use store::{AuditKind, Change, Store};
 use tokio::sync::watch;
 
@@ -28,7 +28,9 @@ pub(crate) struct Running {
     /// Where it listens.
     pub(crate) address: SocketAddr,
     stop: watch::Sender<bool>,
-    serving: tokio::task::JoinHandle<()>,
+    serving: tokio::task::JoinHandle<std::io::Result<()>>,
+    /// Where requests run. Sessions on servers may live there too, so this ends last.
+    lanes: Arc<Lanes>,
     requests: tokio_util::task::TaskTracker,
     tls: Option<Arc<Tls>>,
 }
@@ -51,10 +53,12 @@ pub(crate) async fn start(settings: &Settings) -> anyhow::Result<Running> {
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
     let (stop, stopped) = watch::channel(false);
-    let serving = tokio::spawn(port::serve(listener, front, tls.clone(), limits, stopped));
+    let lanes = Arc::new(Lanes::start().context("failed to start the threads for connections")?);
+    let serving = port::serve(listener, front, tls.clone(), limits, lanes.clone(), stopped);
+    let serving = tokio::spawn(serving);
 
     tracing::info!(address = %address, scheme, version = env!("CARGO_PKG_VERSION"), "listening");
-    Ok(Running { gateway, address, stop, serving, requests, tls })
+    Ok(Running { gateway, address, stop, serving, lanes, requests, tls })
 }
 
 impl Running {
@@ -87,6 +91,7 @@ impl Running {
             tracing::warn!(requests = self.requests.len(), "some requests were cut");
         }
         self.gateway.shutdown().await;
+        drop(self.lanes);
     }
 }
 

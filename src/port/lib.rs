@@ -1,12 +1,13 @@
 //! The one port: connections, and the life of each request on it.
 //!
 //! Reading order: [`listen`] (the port, bound first; TLS told by its first byte; then pingora) →
-//! [`line`] (one HTTP/1.1 connection: a bound on how long a head may take) → [`front`] (host,
-//! route, edge, log line). [`certificate`] is what TLS is served with, [`turned_away`] what
+//! [`lanes`] (the threads that connections stay on) → [`line`] (one connection: bounds on its
+//! silence and on how long a head may take) → [`front`] (host, route, edge, log line). [`certificate`] is what TLS is served with, [`turned_away`] what
 //! connections are told that are not served.
 
 mod certificate;
 mod front;
+mod lanes;
 mod line;
 mod listen;
 mod turned_away;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 pub use certificate::Tls;
 pub use front::Front;
+pub use lanes::Lanes;
 pub use listen::{Listener, serve};
 
 /// What connections and requests may cost.

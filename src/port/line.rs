@@ -22,9 +22,11 @@ use pingora_core::protocols::{
     ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
     Stream, TimingDigest, UniqueID, UniqueIDType,
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufWriter, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Sleep;
+
+use crate::lanes::Share;
 
 /// Time for the whole head of a request, however slowly it drips (P6).
 const HEAD: Duration = Duration::from_secs(15);
@@ -42,6 +44,10 @@ const UNREADABLE: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: applicatio
 content-length: 55\r\nconnection: close\r\n\r\n\
 {\"error\":\"the request's head cannot be read as HTTP\"}\r\n";
 
+/// What is gathered before it is written, in bytes: a head and a small body go out together.
+/// Larger writes go past it. Small, since thousands of connections may be open and idle.
+const GATHERED: usize = 1460;
+
 const RESTING: u8 = 0;
 const HEARING: u8 = 1;
 const SERVING: u8 = 2;
@@ -52,17 +58,28 @@ tokio::task_local! {
     static CONNECTION: Connection;
 }
 
+/// A connection's place among all of them; given back when dropped.
+pub(crate) struct Place {
+    _permit: OwnedSemaphorePermit,
+    _share: Share,
+}
+
+impl Place {
+    pub(crate) fn new(permit: OwnedSemaphorePermit, share: Share) -> Self {
+        Self { _permit: permit, _share: share }
+    }
+}
+
 /// What belongs to the connection that a task serves.
 struct Connection {
     phase: Arc<AtomicU8>,
-    /// Its place among all of them.
-    place: Cell<Option<OwnedSemaphorePermit>>,
+    place: Cell<Option<Place>>,
 }
 
 /// The connection's stream.
 #[derive(Debug)]
 struct Line {
-    stream: Stream,
+    stream: BufWriter<Stream>,
     phase: Arc<AtomicU8>,
     limit: Option<Pin<Box<Sleep>>>,
     /// Bytes of h2's preface that are still to come.
@@ -74,12 +91,11 @@ struct Line {
 pub(crate) async fn bounded<F: Future>(
     stream: Stream,
     silent: Duration,
-    place: Option<OwnedSemaphorePermit>,
+    place: Option<Place>,
     work: impl FnOnce(Stream) -> F,
 ) -> F::Output {
     let phase = Arc::new(AtomicU8::new(NEW));
-    let limit = Some(Box::pin(tokio::time::sleep(silent)));
-    let line = Line { stream, phase: phase.clone(), limit, preface: 0 };
+    let line = Line::new(stream, phase.clone(), silent, 0);
     let connection = Connection { phase, place: Cell::new(place) };
     CONNECTION.scope(connection, work(Box::new(line))).await
 }
@@ -88,12 +104,11 @@ pub(crate) async fn bounded<F: Future>(
 /// shorter. What follows is bounded by pingora.
 pub(crate) fn prefaced(stream: Stream, silent: Duration) -> Stream {
     let phase = Arc::new(AtomicU8::new(NEW));
-    let limit = Some(Box::pin(tokio::time::sleep(silent.min(HEAD))));
-    Box::new(Line { stream, phase, limit, preface: PREFACE })
+    Box::new(Line::new(stream, phase, silent.min(HEAD), PREFACE))
 }
 
 /// The connection's place, for a stream that goes on after [`bounded`] has ended.
-pub(crate) fn take_place() -> Option<OwnedSemaphorePermit> {
+pub(crate) fn take_place() -> Option<Place> {
     CONNECTION.try_with(|connection| connection.place.take()).ok().flatten()
 }
 
@@ -109,6 +124,11 @@ pub(crate) fn rest() {
 }
 
 impl Line {
+    fn new(stream: Stream, phase: Arc<AtomicU8>, silent: Duration, preface: usize) -> Self {
+        let stream = BufWriter::with_capacity(GATHERED, stream);
+        Self { stream, phase, limit: Some(Box::pin(tokio::time::sleep(silent))), preface }
+    }
+
     /// The first bytes of a new connection are here.
     fn begun(&mut self, heard: usize) {
         if self.preface > heard {
@@ -210,41 +230,43 @@ impl AsyncWrite for Line {
 #[async_trait]
 impl Shutdown for Line {
     async fn shutdown(&mut self) {
-        self.stream.shutdown().await;
+        // The peer may be gone; then there is nobody to write the rest to.
+        let _ = self.stream.flush().await;
+        Shutdown::shutdown(&mut **self.stream.get_mut()).await;
     }
 }
 
 impl UniqueID for Line {
     fn id(&self) -> UniqueIDType {
-        self.stream.id()
+        self.stream.get_ref().id()
     }
 }
 
 impl Ssl for Line {
     fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
-        self.stream.get_ssl_digest()
+        self.stream.get_ref().get_ssl_digest()
     }
 
     fn selected_alpn_proto(&self) -> Option<ALPN> {
-        self.stream.selected_alpn_proto()
+        self.stream.get_ref().selected_alpn_proto()
     }
 }
 
 impl GetTimingDigest for Line {
     fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        self.stream.get_timing_digest()
+        self.stream.get_ref().get_timing_digest()
     }
 }
 
 impl GetProxyDigest for Line {
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        self.stream.get_proxy_digest()
+        self.stream.get_ref().get_proxy_digest()
     }
 }
 
 impl GetSocketDigest for Line {
     fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        self.stream.get_socket_digest()
+        self.stream.get_ref().get_socket_digest()
     }
 }
 

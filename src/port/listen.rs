@@ -1,29 +1,27 @@
-//! The listener: one port, plain or TLS, HTTP/1.1 and h2, on pingora.
+//! The listener: one port, plain or TLS, HTTP/1.1 and h2. Connections are accepted here and
+//! handed to a lane each ([`crate::lanes`]), where pingora serves HTTP.
 
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::IntoRawFd as _;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use async_trait::async_trait;
-use parking_lot::Mutex;
-use pingora_core::apps::{HttpServerOptions, ServerApp};
-use pingora_core::listeners::{ListenerConfig, Listeners};
-use pingora_core::protocols::l4::stream::{L4BufferSettings, Stream as Tcp};
-use pingora_core::protocols::{ALPN, Peek as _, Stream};
+use filters::Hosts;
+use pingora_core::apps::{HttpServerOptions, ServerApp as _};
+use pingora_core::protocols::l4::stream::Stream as Tcp;
+use pingora_core::protocols::{ALPN, GetSocketDigest as _, Peek as _, SocketDigest, Stream};
+use pingora_core::server::ShutdownWatch;
 use pingora_core::server::configuration::ServerConf;
-use pingora_core::server::{Fds, ListenFds, ShutdownWatch};
-use pingora_core::services::Service as _;
-use pingora_core::services::listening::Service;
 use pingora_proxy::HttpProxy;
 use tokio::sync::Semaphore;
 
 use crate::Limits;
-use filters::Hosts;
-
 use crate::certificate::Tls;
 use crate::front::Front;
+use crate::lanes::{Lanes, Share};
+use crate::line::Place;
 use crate::{line, turned_away};
 
 /// Time for a TLS handshake, from the first byte.
@@ -35,9 +33,9 @@ const TLS_HANDSHAKE: u8 = 0x16;
 /// Connections beyond the limit that are told so at one time; more are closed unheard.
 const TURNED_AWAY: usize = 64;
 
-/// Read and write buffer of a connection, in bytes. Small, since thousands may be open and idle:
-/// larger reads and writes go past them. Pingora's own would be 64 KiB each.
-const BUFFERS: (usize, usize) = (2 << 10, 1460);
+/// Time until the next attempt after the system could give no connection, as when no files
+/// are left.
+const BREATH: Duration = Duration::from_millis(200);
 
 /// A bound socket. Bound before anything else is touched, so that a port in use is told
 /// plainly; pingora would go on without it.
@@ -66,37 +64,57 @@ impl Listener {
     }
 }
 
-/// Accepts connections until told to stop, within `limits`.
+/// Accepts connections until told to stop, within `limits`, and hands them to `lanes`.
+///
+/// # Errors
+/// When the socket cannot be waited for.
 pub async fn serve(
     listener: Listener,
     front: Front,
     tls: Option<Arc<Tls>>,
     limits: Limits,
-    stopped: ShutdownWatch,
-) {
+    lanes: Arc<Lanes>,
+    mut stopped: ShutdownWatch,
+) -> io::Result<()> {
     let conf = Arc::new(ServerConf::default());
     let hosts = front.hosts();
     let mut http = pingora_proxy::http_proxy(&conf, front);
     let mut options = HttpServerOptions::default();
     options.h2_idle_timeout = Some(limits.idle);
     http.server_options = Some(options);
-    let app = App {
+    let app = Arc::new(App {
         http: Arc::new(http),
         tls,
         hosts,
         idle: limits.idle,
         room: Arc::new(Semaphore::new(limits.connections)),
         beyond: Arc::new(Semaphore::new(TURNED_AWAY)),
-    };
-    let address = listener.address.to_string();
-    let mut sockets = Fds::new();
-    sockets.add(address.clone(), listener.socket.into_raw_fd());
-    let sockets: ListenFds = Arc::new(Mutex::new(sockets));
-    let mut listeners = Listeners::new();
-    let buffers = L4BufferSettings::new(BUFFERS.0, BUFFERS.1);
-    listeners.add_listener(ListenerConfig::tcp(&address).l4_buffer(buffers));
-    let mut service = Service::with_listeners("mcp-manager".to_owned(), listeners, app);
-    service.start_service(Some(sockets), stopped, 1).await;
+        stopped: stopped.clone(),
+    });
+    let socket = tokio::net::TcpListener::from_std(listener.socket)?;
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = stopped.wait_for(|stop| *stop) => break,
+            accepted = socket.accept() => accepted,
+        };
+        match accepted.and_then(|(connection, peer)| Ok((connection.into_std()?, peer))) {
+            Ok((connection, peer)) => {
+                let app = app.clone();
+                lanes.run(|share| async move { app.connection(connection, peer, share).await });
+            }
+            // The client's own affair.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => {
+                tracing::error!(%error, "no connection can be accepted; trying again");
+                tokio::time::sleep(BREATH).await;
+            }
+        }
+    }
+    // Nobody is let in any more; HttpProxy tells its connections.
+    drop(socket);
+    app.http.cleanup().await;
+    Ok(())
 }
 
 /// Tells TLS from plain connections by their first byte, then lets pingora serve HTTP.
@@ -109,20 +127,48 @@ struct App {
     /// A permit for each open connection.
     room: Arc<Semaphore>,
     beyond: Arc<Semaphore>,
+    stopped: ShutdownWatch,
 }
 
 impl App {
+    /// The life of a connection. Runs on the lane that it has a share of.
+    async fn connection(&self, socket: TcpStream, peer: SocketAddr, share: Share) {
+        // A client that is gone already needs nothing.
+        let Ok(tcp) = tcp(socket, peer) else { return };
+        let Ok(permit) = self.room.clone().try_acquire_owned() else {
+            let Ok(permit) = self.beyond.clone().try_acquire_owned() else { return };
+            let Some(stream) = self.shake(tcp).await else { return };
+            let place = Some(Place::new(permit, share));
+            return line::bounded(stream, self.idle, place, turned_away::full).await;
+        };
+        let Some(stream) = self.shake(tcp).await else { return };
+        let place = Place::new(permit, share);
+        if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
+            self.serve(line::prefaced(stream, self.idle)).await;
+            drop(place);
+        } else {
+            line::bounded(stream, self.idle, Some(place), |stream| self.serve(stream)).await;
+        }
+    }
+
+    /// Serves its requests.
+    async fn serve(&self, stream: Stream) {
+        let mut next = self.http.process_new(stream, &self.stopped).await;
+        while let Some(stream) = next {
+            next = self.http.process_new(stream, &self.stopped).await;
+        }
+    }
+
     /// The connection past its handshake; `None` when there is nothing more to do for it.
-    async fn shake(&self, stream: Stream) -> Option<Stream> {
-        let Some(tls) = &self.tls else { return Some(stream) };
-        let mut plain: Box<Tcp> = stream.into_any().downcast().ok()?;
+    async fn shake(&self, mut plain: Box<Tcp>) -> Option<Stream> {
+        let Some(tls) = &self.tls else { return Some(plain) };
         let mut first = [0];
         let peeked =
             tokio::time::timeout(HANDSHAKE, plain.try_peek(&mut first)).await.ok()?.ok()?;
         if !peeked || first[0] != TLS_HANDSHAKE {
             let hosts = self.hosts.clone();
-            line::bounded(plain, self.idle, None, |plain| turned_away::to_https(plain, &hosts))
-                .await;
+            let answer = |plain| turned_away::to_https(plain, &hosts);
+            line::bounded(plain, self.idle, None, answer).await;
             return None;
         }
         match tokio::time::timeout(HANDSHAKE, tls.acceptor.tls_handshake(*plain)).await {
@@ -136,31 +182,14 @@ impl App {
     }
 }
 
-#[async_trait]
-impl ServerApp for App {
-    async fn process_new(
-        self: &Arc<Self>,
-        stream: Stream,
-        shutdown: &ShutdownWatch,
-    ) -> Option<Stream> {
-        let Ok(place) = self.room.clone().try_acquire_owned() else {
-            let place = self.beyond.clone().try_acquire_owned().ok()?;
-            let stream = self.shake(stream).await?;
-            line::bounded(stream, self.idle, Some(place), turned_away::full).await;
-            return None;
-        };
-        let stream = self.shake(stream).await?;
-        if matches!(stream.selected_alpn_proto(), Some(ALPN::H2)) {
-            let _place = place;
-            let stream = line::prefaced(stream, self.idle);
-            return self.http.process_new(stream, shutdown).await;
-        }
-        let serve = |stream| self.http.process_new(stream, shutdown);
-        line::bounded(stream, self.idle, Some(place), serve).await
-    }
-
-    /// Without this, HttpProxy would not hear of a shutdown.
-    async fn cleanup(&self) {
-        ServerApp::cleanup(&*self.http).await;
-    }
+/// The accepted socket as pingora knows it, on the lane that this runs on.
+fn tcp(socket: TcpStream, peer: SocketAddr) -> io::Result<Box<Tcp>> {
+    // Answers are written whole; waiting for more to send would only delay them.
+    socket.set_nodelay(true)?;
+    let digest = SocketDigest::from_raw_fd(socket.as_raw_fd());
+    // New, so that nobody has set it.
+    let _ = digest.peer_addr.set(Some(peer.into()));
+    let mut stream = Tcp::from(tokio::net::TcpStream::from_std(socket)?);
+    stream.set_socket_digest(digest);
+    Ok(Box::new(stream))
 }

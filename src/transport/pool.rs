@@ -2,7 +2,8 @@
 //!
 //! Pingora's own pool watches each idle connection with a task of its own, which is started
 //! and ended with every call. Here a connection is looked at when it is taken, which costs
-//! no system call, and all of them every few seconds.
+//! no system call, and all of them every few seconds. One is used again only on the runtime
+//! that made it, which is the one whose thread hears of what arrives on it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use pingora_core::protocols::Stream;
 use tokio::io::AsyncReadExt as _;
+use tokio::runtime::{self, Handle};
 use tokio::time::Instant;
 
 /// How long a connection may wait for its next request.
@@ -37,14 +39,16 @@ struct Kept {
 struct Idle {
     stream: Stream,
     since: Instant,
+    runtime: runtime::Id,
 }
 
 impl Pool {
-    /// A connection that seems alive.
+    /// A connection of this runtime that seems alive.
     pub(crate) fn take(&self) -> Option<Stream> {
+        let runtime = Handle::current().id();
         loop {
             // Bound first, so that the lock is not held while a connection is looked at.
-            let last = self.kept().idle.pop();
+            let last = self.kept().take(runtime);
             let mut idle = last?;
             if idle.is_good(Instant::now()) {
                 return Some(idle.stream);
@@ -58,7 +62,7 @@ impl Pool {
         if kept.idle.len() >= MOST {
             return;
         }
-        kept.idle.push(Idle { stream, since: Instant::now() });
+        kept.idle.push(Idle { stream, since: Instant::now(), runtime: Handle::current().id() });
         if !std::mem::replace(&mut kept.swept, true) {
             let pool = Arc::downgrade(self);
             tokio::spawn(async move {
@@ -89,6 +93,13 @@ impl Pool {
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn take(&mut self, runtime: runtime::Id) -> Option<Idle> {
+        let last = self.idle.iter().rposition(|idle| idle.runtime == runtime)?;
+        Some(self.idle.remove(last))
     }
 }
 
@@ -134,6 +145,19 @@ mod tests {
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert!(pool.take().is_some());
         assert!(pool.take().is_none());
+    }
+
+    /// Its thread would wake the other for each piece of an answer.
+    #[test]
+    fn a_connection_stays_on_the_runtime_that_made_it() {
+        let runtime =
+            || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (one, other) = (runtime(), runtime());
+        let pool = Arc::new(Pool::default());
+        let (mine, _server) = one.block_on(pair());
+        one.block_on(async { pool.give(mine) });
+        assert!(other.block_on(async { pool.take() }).is_none());
+        assert!(one.block_on(async { pool.take() }).is_some());
     }
 
     #[tokio::test]
