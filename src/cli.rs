@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use tokio::runtime::Builder;
 
 use crate::settings::{Env, Settings};
 
@@ -58,6 +59,9 @@ enum Command {
     Warden,
 }
 
+/// Threads for what runs beside requests, which have threads of their own (`port::Lanes`).
+const WORKERS: usize = 2;
+
 /// Runs the command.
 ///
 /// # Errors
@@ -69,7 +73,7 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<()> {
         gateway::stand_guard(std::io::stdin().lock());
         return Ok(());
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
     let done = match arguments.command {
         None | Some(Command::Serve) => runtime.block_on(serve::run(&load()?)),
         Some(Command::Demo(demo)) => runtime.block_on(demo::run(&demo)),
