@@ -24,6 +24,12 @@ pub(crate) enum Error {
     /// There is nothing to compare a token with.
     #[error("no admin token is configured; set `MCPM_ADMIN_TOKEN` and start again")]
     NotConfigured,
+    /// A name that is not one of ours.
+    #[error(
+        "this host name is not served; use a name that `allowed_hosts` lists, or localhost on the \
+         same computer"
+    )]
+    Host,
     /// A page of another origin than the settings allow.
     #[error("pages of this origin may not use the API; see `allowed_origins` in the settings")]
     Origin,
@@ -65,7 +71,7 @@ impl Error {
             Self::Bad(_) => StatusCode::BAD_REQUEST,
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
             Self::NotConfigured => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Origin => StatusCode::FORBIDDEN,
+            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
             Self::NoEndpoint(_) => StatusCode::NOT_FOUND,
             Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::Unread(Unread::TooLarge(_)) => StatusCode::PAYLOAD_TOO_LARGE,
@@ -134,6 +140,7 @@ mod tests {
             Error::NoToken,
             Error::WrongToken,
             Error::NotConfigured,
+            Error::Host,
             Error::Origin,
             Error::NoEndpoint("/x\"".into()),
             method,
@@ -147,6 +154,7 @@ mod tests {
         401 www-authenticate: Bearer {"error":"a token is needed; send `Authorization: Bearer <admin token>`"}
         401 www-authenticate: Bearer {"error":"this is not the admin token; app keys are not accepted here"}
         503 {"error":"no admin token is configured; set `MCPM_ADMIN_TOKEN` and start again"}
+        403 {"error":"this host name is not served; use a name that `allowed_hosts` lists, or localhost on the same computer"}
         403 {"error":"pages of this origin may not use the API; see `allowed_origins` in the settings"}
         404 {"error":"there is no endpoint `/x\"`"}
         405 allow: GET, OPTIONS {"error":"`PUT` is not possible here; possible are GET, OPTIONS"}

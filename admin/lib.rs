@@ -70,6 +70,12 @@ pub async fn handle(
     response
 }
 
+/// The answer to a request that was sent to a name which is not ours. Nothing is looked up
+/// for it, nor may pages read it.
+pub fn wrong_host() -> Response<Bytes> {
+    Error::Host.into_response()
+}
+
 async fn answer(
     gateway: &Gateway,
     parts: &Parts,

@@ -1,5 +1,6 @@
 //! Batches: arrays of messages, which sessions of 2025-03-26 alone may send (F36).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use protocol::{Era, Malformed, Message, Version};
 use crate::accept::Accept;
 use crate::methods::tools_call;
 use crate::refusal::Refusal;
-use crate::reply::Client;
+use crate::reply::{Client, broken};
 use crate::rpc::{self, Handler, Request};
 
 /// Most messages of one batch.
@@ -50,16 +51,26 @@ pub(crate) async fn serve(
         Ok(_) | Err(Refusal::NoSession) => return client.refuse(&Refusal::Batch).await,
         Err(refusal) => return client.refuse(&refusal).await,
     };
-    let mut each = Vec::with_capacity(messages.len());
-    for text in messages {
-        each.push(answer(gateway, caller, &conversation, text).boxed());
-    }
-    let answers = stream::iter(each).buffered(BESIDE).collect::<Vec<Option<Vec<u8>>>>();
-    let answers = tokio::select! {
-        answers = answers => answers.into_iter().flatten().collect::<Vec<_>>(),
-        () = client.gone() => return Err(crate::reply::broken()),
-        () = conversation.ended.cancelled() => return Err(crate::reply::broken()),
+    let batch = Batch {
+        gateway: gateway.clone(),
+        caller,
+        conversation: conversation.clone(),
+        messages: messages.iter().map(|text| (*text).to_owned()).collect(),
     };
+    // A task of its own: it goes on when the client's connection is lost (F35). It ends with
+    // the session, as each of its calls does.
+    let mut answers = tokio::spawn(batch.answers());
+    let answers = tokio::select! {
+        answers = &mut answers => answers.map_err(|_| broken())?,
+        () = client.gone() => return Err(broken()),
+        () = conversation.ended.cancelled() => {
+            return client.refuse(&rpc::shut_off(gateway, &caller)).await;
+        }
+    };
+    // A call's own session may have heard first.
+    if conversation.ended.is_cancelled() || !gateway.still(&caller) {
+        return client.refuse(&rpc::shut_off(gateway, &caller)).await;
+    }
     if answers.is_empty() {
         return client.empty(202, &[]).await;
     }
@@ -69,15 +80,47 @@ pub(crate) async fn serve(
     client.json(200, &[Bytes::from(body)]).await
 }
 
+/// A batch that may be answered.
+struct Batch {
+    gateway: Arc<Gateway>,
+    caller: Caller,
+    conversation: Arc<Conversation>,
+    messages: Vec<String>,
+}
+
+impl Batch {
+    /// The answers, in order.
+    async fn answers(self) -> Vec<Vec<u8>> {
+        let mut ids = HashSet::new();
+        let mut each = Vec::with_capacity(self.messages.len());
+        for text in &self.messages {
+            let message = Message::parse(text);
+            let again = match &message {
+                Ok(Message::Request { id, .. }) if !ids.insert(*id) => Some((*id).to_owned()),
+                _ => None,
+            };
+            let answer = async {
+                match again {
+                    Some(id) => Some(Refusal::IdInUse { id }.body().into_bytes()),
+                    None => answer(&self.gateway, self.caller, &self.conversation, message).await,
+                }
+            };
+            each.push(answer.boxed());
+        }
+        let answers = stream::iter(each).buffered(BESIDE).collect::<Vec<Option<Vec<u8>>>>();
+        answers.await.into_iter().flatten().collect()
+    }
+}
+
 /// The answer of one message; `None` for one that wants none.
 async fn answer(
     gateway: &Arc<Gateway>,
     caller: Caller,
     conversation: &Arc<Conversation>,
-    text: &str,
+    message: std::result::Result<Message<'_>, Malformed>,
 ) -> Option<Vec<u8>> {
     let refused = |refusal: Refusal| Some(refusal.body().into_bytes());
-    let (id, method, params) = match Message::parse(text) {
+    let (id, method, params) = match message {
         Ok(Message::Request { id, method, params }) => (id, method, params),
         Ok(Message::Notification { method, params }) => {
             rpc::heed(conversation, &method, params);
@@ -86,6 +129,9 @@ async fn answer(
         Ok(Message::Response { .. }) => return None,
         Err(malformed) => return refused(Refusal::Malformed(malformed)),
     };
+    if conversation.is_running(id) {
+        return refused(Refusal::IdInUse { id: id.to_owned() });
+    }
     let params = params.and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
     let meta = match RequestMeta::of(&params) {
         Ok(meta) => meta,

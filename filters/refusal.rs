@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gateway::Denied;
-use protocol::{Malformed, Version, codes, json, message};
+use protocol::{Era, Malformed, Version, codes, json, message};
 
 /// An expected refusal. Each is a value that is answered, never an error that travels up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,11 @@ pub enum Refusal {
     LargeHead(usize),
     /// As many calls of the key are running as may.
     Busy {
+        /// Raw id.
+        id: String,
+    },
+    /// The id is in use by another request of the session.
+    IdInUse {
         /// Raw id.
         id: String,
     },
@@ -115,6 +120,7 @@ impl Refusal {
             | Self::Params { bad_request: false, .. }
             | Self::Internal { .. } => 200,
             Self::BrokenBody
+            | Self::IdInUse { .. }
             | Self::Malformed(_)
             | Self::Batch
             | Self::NoSession
@@ -127,11 +133,20 @@ impl Refusal {
         }
     }
 
-    /// JSON-RPC code.
-    fn code(&self) -> i32 {
+    /// JSON-RPC code. Modern clients are not sent those that older servers made up (F13).
+    fn code(&self, era: Era) -> i32 {
+        match self.older_code() {
+            codes::REFUSED | codes::SESSION_NOT_FOUND if era == Era::Modern => {
+                codes::INVALID_REQUEST
+            }
+            code => code,
+        }
+    }
+
+    fn older_code(&self) -> i32 {
         match self {
             Self::Malformed(malformed) => malformed.code(),
-            Self::Batch => codes::INVALID_REQUEST,
+            Self::Batch | Self::IdInUse { .. } => codes::INVALID_REQUEST,
             Self::UnknownSession => codes::SESSION_NOT_FOUND,
             Self::Mismatch { .. } => codes::HEADER_MISMATCH,
             Self::Unsupported { .. } => codes::UNSUPPORTED_VERSION,
@@ -176,6 +191,11 @@ impl Refusal {
             Self::Busy { .. } => {
                 "too many calls of this key are running; wait for one to end".into()
             }
+            Self::IdInUse { id } => format!(
+                "id {} is in use by a request of this session that is not answered yet; give \
+                 each request an id of its own",
+                id.chars().take(40).collect::<String>()
+            ),
             Self::SlowBody(limit) => {
                 format!("the body did not arrive within {} s", limit.as_secs())
             }
@@ -198,7 +218,11 @@ impl Refusal {
             }
             Self::Mismatch { why, .. } | Self::Params { why, .. } => why.clone(),
             Self::Unsupported { requested, .. } => {
-                format!("protocol version `{requested}` is not supported")
+                format!(
+                    "protocol version `{requested}` is not served without a session; use {}, or \
+                     send `initialize`",
+                    Version::NEWEST.as_str()
+                )
             }
             Self::Method { method, .. } => format!("unknown method `{method}`"),
             Self::Capability { error, .. } => codes::message_of(error),
@@ -206,19 +230,24 @@ impl Refusal {
         }
     }
 
-    /// The JSON-RPC answer.
+    /// The JSON-RPC answer, for whoever said nothing of its era.
     pub fn body(&self) -> String {
+        self.body_for(Era::Legacy)
+    }
+
+    /// The JSON-RPC answer for a client of `era`.
+    pub(crate) fn body_for(&self, era: Era) -> String {
         let data = match self {
             // With the server's own data, which names the capability.
             Self::Capability { id, error } => return message::failure(Some(id), error),
             Self::Unsupported { requested, .. } => Some(format!(
-                r#"{{"supported":["{}"],"requested":{}}}"#,
-                Version::NEWEST.as_str(),
+                r#"{{"supported":{},"requested":{}}}"#,
+                Version::served(),
                 json::quoted(requested)
             )),
             _ => None,
         };
-        let error = codes::error(self.code(), &self.message(), data.as_deref());
+        let error = codes::error(self.code(era), &self.message(), data.as_deref());
         message::failure(self.id(), &error)
     }
 
@@ -230,6 +259,7 @@ impl Refusal {
             | Self::Method { id, .. }
             | Self::Params { id, .. }
             | Self::Busy { id }
+            | Self::IdInUse { id }
             | Self::Capability { id, .. }
             | Self::Internal { id } => Some(id),
             _ => None,

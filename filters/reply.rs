@@ -9,11 +9,12 @@ use http::{HeaderMap, HeaderValue, Version, header};
 use pingora_core::Result;
 use pingora_core::protocols::http::server::Session;
 use pingora_http::ResponseHeader;
-use protocol::sse;
+use protocol::{Era, sse};
 
 use crate::body;
 use crate::lone::{Lone, Rest};
 use crate::refusal::Refusal;
+use crate::rpc;
 
 /// Up to this many bytes, one write of a copy is cheaper than a write for each part.
 const SMALL: usize = 16 << 10;
@@ -145,7 +146,9 @@ impl<'a> Client<'a> {
     /// Answers a refusal, after reading what the client is still sending.
     pub async fn refuse(&mut self, refusal: &Refusal) -> Result<()> {
         body::drain(self.http).await;
-        let body = Bytes::from(refusal.body());
+        let modern = self.report.era == "modern" || rpc::is_modern(self);
+        let era = if modern { Era::Modern } else { Era::Legacy };
+        let body = Bytes::from(refusal.body_for(era));
         match refusal {
             Refusal::Key(_) => {
                 self.json_with(refusal.status(), &[("www-authenticate", "Bearer")], &[body]).await

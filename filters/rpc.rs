@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Caller, Conversation, Gateway};
+use gateway::{Caller, Conversation, Denied, Gateway};
 use pingora_core::Result;
 use protocol::json::{self, Members};
 use protocol::meta::RequestMeta;
@@ -94,11 +94,14 @@ pub(crate) async fn serve(
     let meta = match RequestMeta::of(&params) {
         Ok(meta) => meta,
         Err(why) => {
-            let (id, bad_request) = (id.to_owned(), says_modern(client));
+            let (id, bad_request) = (id.to_owned(), is_modern(client));
             return client.refuse(&Refusal::Params { id, why: why.to_owned(), bad_request }).await;
         }
     };
-    let era = if meta.version.is_some() || says_modern(client) { Era::Modern } else { Era::Legacy };
+    // `initialize` agrees on a version by its parameters, whatever its header says (F20).
+    let newer = unpublished(client).is_some() && method != "initialize";
+    let modern_request = meta.version.is_some() || says_modern(client) || newer;
+    let era = if modern_request { Era::Modern } else { Era::Legacy };
     client.report.era = if era == Era::Modern { "modern" } else { "legacy" };
     let found = line(&method, era);
     client.report.method = found.map_or("other", |(name, ..)| name);
@@ -157,6 +160,20 @@ pub(crate) fn says_modern(client: &Client<'_>) -> bool {
     client.header(headers::PROTOCOL_VERSION) == Some(Version::V2026_07_28.as_str())
 }
 
+/// The version that the header claims, where none of that name is published and no session
+/// says that the client is an older one.
+fn unpublished<'c>(client: &'c Client<'_>) -> Option<&'c str> {
+    let sent = client.header(headers::PROTOCOL_VERSION)?;
+    let unknown = Version::parse(sent).is_none();
+    (unknown && client.headers().get(headers::SESSION_ID).is_none()).then_some(sent)
+}
+
+/// Whether the header says that the client is one without sessions, of this version or of one
+/// that is not known here.
+pub(crate) fn is_modern(client: &Client<'_>) -> bool {
+    says_modern(client) || unpublished(client).is_some()
+}
+
 /// The checks of a modern request (F60–F66).
 fn modern(
     request: &Request<'_>,
@@ -171,13 +188,19 @@ fn modern(
         bad_request: true,
     };
     let mismatch = |why: String| Refusal::Mismatch { id: id(), why };
-    let version = request.meta.version.as_deref().ok_or_else(|| missing("protocolVersion"))?;
+    let unsupported =
+        |version: &str| Refusal::Unsupported { id: id(), requested: version.to_owned() };
+    let version = match (request.meta.version.as_deref(), unpublished(client)) {
+        (Some(version), _) => version,
+        (None, Some(claimed)) => return Err(unsupported(claimed)),
+        (None, None) => return Err(missing("protocolVersion")),
+    };
     if client.header(headers::PROTOCOL_VERSION) != Some(version) {
         let why = format!("header `MCP-Protocol-Version` must be `{version}`, as in the body");
         return Err(mismatch(why));
     }
     if version != Version::V2026_07_28.as_str() {
-        return Err(Refusal::Unsupported { id: id(), requested: version.to_owned() });
+        return Err(unsupported(version));
     }
     if request.meta.capabilities.is_none() {
         return Err(missing("clientCapabilities"));
@@ -211,6 +234,9 @@ fn legacy(
     }
     version_header(client)?;
     match session(request.gateway, request.caller, client) {
+        Ok(conversation) if conversation.is_running(request.id) => {
+            Err(Refusal::IdInUse { id: request.id.to_owned() })
+        }
         Ok(conversation) => Ok(Some(conversation)),
         // A ping needs no session: it asks only whether we live.
         Err(Refusal::NoSession) if method == "ping" => Ok(None),
@@ -240,7 +266,15 @@ pub(crate) fn session(
     gateway.conversations.find(id, caller).ok_or(Refusal::UnknownSession)
 }
 
-/// Notifications are always accepted; two of them mean something (F6, F39).
+/// What is told to a client whose session or key ended while it waited.
+pub(crate) fn shut_off(gateway: &Gateway, caller: &Caller) -> Refusal {
+    match gateway.still(caller) {
+        true => Refusal::UnknownSession,
+        false => Refusal::Key(Denied::Revoked),
+    }
+}
+
+/// Notifications are always accepted; two of them mean something (F6, F39, F40).
 async fn notification(
     gateway: &Arc<Gateway>,
     caller: Caller,
@@ -261,8 +295,11 @@ async fn notification(
     }
 }
 
-/// Does what a notification of a legacy client asks for: only `cancelled` asks for anything.
+/// Does what a notification of a legacy client asks for: two of them ask for anything.
 pub(crate) fn heed(conversation: &Conversation, method: &str, params: Option<&str>) {
+    if method == "notifications/initialized" {
+        conversation.initialized();
+    }
     if method == "notifications/cancelled"
         && let Some(params) = params.and_then(|raw| Members::parse(raw).ok())
         && let Some(id) = params.get("requestId")

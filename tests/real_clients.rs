@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::gateway::{Gateway, Key};
 use crate::support::mcp::{LEGACY, MODERN, Peer};
+use crate::support::odd::{Action, Answer, Odd};
 use crate::support::peers::{HttpServer, Local, node, path};
 use crate::support::stdio::StdioClient;
 
@@ -103,6 +104,37 @@ fn check_result(result: &Value) {
 #[test]
 fn typescript_sdk_1() {
     check(&Front::start().run(&[&node(), &path("clients/ts1/client.mjs")], &[]), Some(LEGACY));
+}
+
+/// A newer server's tools and results would have these clients refuse the whole list, or throw.
+#[test]
+fn p13_older_sdks_take_lists_and_results_of_newer_servers() {
+    let odd = Odd::of(&[
+        r#"{"name":"list","inputSchema":{"type":"object"},"outputSchema":{"type":"array","items":true}}"#,
+        r#"{"name":"odd","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"a":true}},"icons":[{"sizes":"any"},{"src":"data:,","theme":1}],"execution":{"taskSupport":"maybe"},"newer":{"x":1}}"#,
+    ])
+    .script(|request, _| match request.tool() {
+        Some(_) => {
+            let result = r#"{"content":[{"type":"text","text":"[1]"}],"structuredContent":[1]}"#;
+            Answer::result(request, result).into()
+        }
+        None => Action::Usual,
+    })
+    .start();
+    let gateway = Gateway::start();
+    gateway.add_server(&odd.registration("odd"));
+    let key = gateway.add_key("full");
+    for program in [
+        [node(), path("clients/ts1/client.mjs")],
+        [path(".cache/py1/bin/python"), path("clients/py1/client.py")],
+    ] {
+        let mut command = Command::new(&program[0]);
+        command.args([&program[1], &gateway.url(), &key.secret, "list", "{}"]);
+        let printed = output(command);
+        let answer: Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(answer["tools"], json!(["list", "odd"]), "{answer}");
+        assert_eq!(answer["result"]["content"][0]["text"], "[1]", "{answer}");
+    }
 }
 
 #[test]

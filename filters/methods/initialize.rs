@@ -13,6 +13,12 @@ use crate::rpc::Request;
 pub(crate) const CAPABILITIES: &str =
     r#"{"tools":{"listChanged":true},"resources":{},"prompts":{},"logging":{}}"#;
 
+/// What the client is told at the start, as a raw JSON string (A11).
+pub(crate) fn instructions(request: &Request<'_>) -> String {
+    let view = request.gateway.view(&request.caller);
+    view.map_or_else(|| "\"\"".to_owned(), |view| view.instructions().to_owned())
+}
+
 pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Result<()> {
     let Some(asked) = request.text("protocolVersion") else {
         let refusal = request.bad_params("`params.protocolVersion` must be a string");
@@ -23,9 +29,10 @@ pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Res
         return client.refuse(&Refusal::Internal { id: request.id.to_owned() }).await;
     };
     let result = format!(
-        r#"{{"protocolVersion":{},"capabilities":{CAPABILITIES},"serverInfo":{}}}"#,
+        r#"{{"protocolVersion":{},"capabilities":{CAPABILITIES},"serverInfo":{},"instructions":{}}}"#,
         json::quoted(version.as_str()),
-        request.gateway.own_info()
+        request.gateway.own_info(),
+        instructions(request),
     );
     let body = Bytes::from(message::result(request.id, &result));
     client.json_with(200, &[("mcp-session-id", &conversation.id)], &[body]).await

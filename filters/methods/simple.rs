@@ -63,7 +63,7 @@ pub(crate) async fn delete(
     client.report.era = "legacy";
     match rpc::session(gateway, caller, client) {
         Ok(conversation) => {
-            gateway.conversations.end(&conversation);
+            gateway.end_session(&conversation);
             client.empty(204, &[]).await
         }
         Err(refusal) => client.refuse(&refusal).await,

@@ -49,7 +49,8 @@ pub(crate) async fn get(
         return resume(gateway, client, &conversation, &kept, seen).await;
     }
     // What changed between the client's list and this stream is told now.
-    let watch = Watch { gateway: gateway.clone(), caller, known: conversation.last_listed() };
+    let (known, ready) = (conversation.last_listed(), conversation.ready().clone());
+    let watch = Watch { gateway: gateway.clone(), caller, known, ready };
     let ended = conversation.take_stream();
     let note = message::notification(LIST_CHANGED, None);
     let path = client.http.req_header().uri.path().to_owned();
@@ -122,7 +123,10 @@ pub(crate) async fn listen(request: &Request<'_>, client: &mut Client<'_>) -> Re
     let note =
         if tools { message::notification(LIST_CHANGED, Some(&params)) } else { String::new() };
     let open = CancellationToken::new();
-    let watch = Watch { gateway: request.gateway.clone(), caller: request.caller, known: None };
+    let ready = CancellationToken::new();
+    ready.cancel();
+    let (gateway, caller) = (request.gateway.clone(), request.caller);
+    let watch = Watch { gateway, caller, known: None, ready };
     watch.follow(client, &note, &open).await?;
     let result = format!(r#"{{"resultType":"complete","_meta":{subscription}}}"#);
     let result = bridge::own_result(&result, request.era, request.gateway.own_info());
@@ -136,6 +140,8 @@ struct Watch {
     caller: Caller,
     /// Digest of the list that the client read last, if it read one.
     known: Option<u64>,
+    /// Cancelled once the client may be told (F40).
+    ready: CancellationToken,
 }
 
 impl Watch {
@@ -148,7 +154,7 @@ impl Watch {
         note: &str,
         ended: &CancellationToken,
     ) -> Result<()> {
-        let Self { gateway, caller, .. } = self;
+        let Self { gateway, caller, ready, .. } = self;
         let mut changes = gateway.changes();
         let mut told = self.known;
         let mut quiet = Instant::now() + QUIET;
@@ -158,16 +164,23 @@ impl Watch {
                 return Ok(());
             }
             let digest = gateway.view(caller).map(|view| view.digest());
-            if told.is_some() && digest != told && !note.is_empty() {
-                client.event(note.as_bytes().to_vec()).await?;
+            let unready = !ready.is_cancelled();
+            if unready {
+                // However much changes until then, it is told once.
+                told = told.or(digest);
+            } else {
+                if told.is_some() && digest != told && !note.is_empty() {
+                    client.event(note.as_bytes().to_vec()).await?;
+                }
+                told = digest;
             }
-            told = digest;
             loop {
                 tokio::select! {
                     changed = changes.changed() => match changed {
                         Ok(()) => break,
                         Err(_) => return Ok(()),
                     },
+                    () = ready.cancelled(), if unready => break,
                     () = client.gone() => return Err(broken()),
                     () = ended.cancelled() => return Ok(()),
                     () = gateway.closing.cancelled() => return Ok(()),

@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use bytes::Bytes;
-use gateway::{Asked, Cancellable, Denied, Reply, Seat, Step};
+use gateway::{Asked, Cancellable, Reply, Seat, Step, Underway};
 use pingora_core::Result;
 use protocol::json;
 use protocol::{Era, Version, codes, message, meta, param};
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::refusal::Refusal;
 use crate::reply::{Client, broken};
-use crate::rpc::Request;
+use crate::rpc::{self, Request};
 
 /// How long a client hears nothing before it gets a sign of life (HTTP-15).
 pub(crate) const QUIET: Duration = Duration::from_secs(15);
@@ -27,11 +27,17 @@ const RESUMABLE: Duration = Duration::from_millis(100);
 pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Result<()> {
     let asked = match prepare(request, |name| client.header(name)) {
         Ok(asked) => asked,
-        Err(Stop::Refusal(refusal)) => return client.refuse(&refusal).await,
-        Err(Stop::Reply(reply)) => return finish(request, client, reply).await,
+        Err(stop) => {
+            refused(request);
+            return match stop {
+                Stop::Refusal(refusal) => client.refuse(&refusal).await,
+                Stop::Reply(reply) => finish(request, client, reply).await,
+            };
+        }
     };
     client.report.tool = Some(asked.found.exposed().to_owned());
     let Some(seat) = request.gateway.seat(&request.caller) else {
+        refused(request);
         return client.refuse(&Refusal::Busy { id: request.id.to_owned() }).await;
     };
     if let Some(conversation) = &request.conversation
@@ -46,15 +52,24 @@ pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Res
 /// The answer of a call that is one of many in a batch: whoever sent it sees nothing before
 /// the end. `None` for a call that was cancelled.
 pub(crate) async fn quietly(request: &Request<'_>) -> Option<Vec<u8>> {
+    let no = |refusal: Refusal| {
+        refused(request);
+        Some(refusal.body().into_bytes())
+    };
     let asked = match prepare(request, |_| None) {
         Ok(asked) => asked,
-        Err(Stop::Refusal(refusal)) => return Some(refusal.body().into_bytes()),
-        Err(Stop::Reply(reply)) => return Some(reply.message(request.id)),
+        Err(Stop::Refusal(refusal)) => return no(refusal),
+        Err(Stop::Reply(reply)) => {
+            refused(request);
+            return Some(reply.message(request.id));
+        }
     };
     let Some(seat) = request.gateway.seat(&request.caller) else {
-        return Some(Refusal::Busy { id: request.id.to_owned() }.body().into_bytes());
+        return no(Refusal::Busy { id: request.id.to_owned() });
     };
-    let call = request.conversation.as_ref()?.begin(request.id);
+    let Some(call) = request.conversation.as_ref()?.begin(request.id) else {
+        return no(Refusal::IdInUse { id: request.id.to_owned() });
+    };
     let answered = async {
         let mut running = match request.gateway.call(&asked, seat).await {
             Ok(running) => running,
@@ -71,6 +86,11 @@ pub(crate) async fn quietly(request: &Request<'_>) -> Option<Vec<u8>> {
         reply = answered => Some(reply.message(request.id)),
         () = call.cancelled.cancelled() => None,
     }
+}
+
+/// Counts a call that no server sees.
+fn refused(request: &Request<'_>) {
+    request.gateway.refused(&request.text("name").unwrap_or_default());
 }
 
 /// Why a call does not start.
@@ -137,22 +157,23 @@ async fn follow(
     asked: &Asked<'_>,
     seat: Seat,
 ) -> Result<()> {
-    let mut waiting = Waiting::new(request);
+    let Some(mut waiting) = Waiting::new(request) else {
+        refused(request);
+        return client.refuse(&Refusal::IdInUse { id: request.id.to_owned() }).await;
+    };
     // From here on a change is noticed; what changed before is seen now.
     if !request.gateway.still(&request.caller) {
         return shut_off(request, client).await;
     }
     // Boxed: these two are the large futures of a call, and each frame around an unboxed one
     // would be as large, and moved several times on the way.
-    let started =
-        waiting.beside(client, Box::pin(request.gateway.call(asked, seat)).as_mut()).await;
-    let mut running = match started {
+    let mut starting = Box::pin(request.gateway.call(asked, seat));
+    let mut running = match waiting.beside(client, starting.as_mut()).await {
         Ok(Ok(running)) => running,
         Ok(Err(reply)) => return finish(request, client, reply).await,
-        // Not sent yet, so there is nothing to run on.
         Err(Gone::Cancelled) => return unanswered(request, client).await,
         Err(Gone::Out) => return shut_off(request, client).await,
-        Err(Gone::Client) => return Err(broken()),
+        Err(Gone::Client) => return leave(waiting, client, Underway::Starting(starting)),
     };
     loop {
         let gone = match waiting.beside(client, Box::pin(running.next()).as_mut()).await {
@@ -166,15 +187,7 @@ async fn follow(
             Err(gone) => gone,
         };
         return match gone {
-            Gone::Client if request.era == Era::Legacy => {
-                let kept = client.take_kept().map(|kept| (kept, request.id.to_owned()));
-                running.run_on(waiting.cancellable.take(), kept);
-                Err(broken())
-            }
-            Gone::Client => {
-                running.cancel();
-                Err(broken())
-            }
+            Gone::Client => leave(waiting, client, Underway::Running(Box::new(running))),
             Gone::Out => {
                 running.cancel();
                 shut_off(request, client).await
@@ -187,16 +200,24 @@ async fn follow(
     }
 }
 
+/// The client is gone. For a legacy one the call runs on (F35); for a modern one that is how it
+/// is cancelled (F72): the server is told as the call is dropped.
+fn leave(waiting: Waiting<'_>, client: &mut Client<'_>, call: Underway) -> Result<()> {
+    let request = waiting.request;
+    if request.era == Era::Legacy {
+        let kept = client.take_kept().map(|kept| (kept, request.id.to_owned()));
+        gateway::run_on(call, waiting.cancellable, kept);
+    }
+    Err(broken())
+}
+
 /// The key was revoked or the session ended while the call ran: said, unless a stream has
 /// begun, which ends.
 async fn shut_off(request: &Request<'_>, client: &mut Client<'_>) -> Result<()> {
     if client.is_streaming() {
         return Err(broken());
     }
-    match request.gateway.still(&request.caller) {
-        true => client.refuse(&Refusal::UnknownSession).await,
-        false => client.refuse(&Refusal::Key(Denied::Revoked)).await,
-    }
+    client.refuse(&rpc::shut_off(request.gateway, &request.caller)).await
 }
 
 /// A client that takes no stream gets the result alone.
@@ -218,14 +239,14 @@ struct Waiting<'r> {
 }
 
 impl<'r> Waiting<'r> {
-    fn new(request: &'r Request<'r>) -> Self {
-        let conversation = request.conversation.as_ref();
-        Self {
-            request,
-            cancellable: conversation.map(|conversation| conversation.begin(request.id)),
-            never: CancellationToken::new(),
-            changes: conversation.is_none().then(|| request.gateway.changes()),
-        }
+    /// `None` when the session has a call of that id under way.
+    fn new(request: &'r Request<'r>) -> Option<Self> {
+        let cancellable = match &request.conversation {
+            Some(conversation) => Some(conversation.begin(request.id)?),
+            None => None,
+        };
+        let changes = cancellable.is_none().then(|| request.gateway.changes());
+        Some(Self { request, cancellable, never: CancellationToken::new(), changes })
     }
 
     /// What `work` comes to, unless somebody stops waiting for it first. A quiet client gets

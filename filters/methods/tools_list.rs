@@ -20,7 +20,7 @@ pub(crate) fn answer(request: &Request<'_>) -> Result<Parts, Refusal> {
         Era::Legacy => Bytes::from(format!("}}{tail}")),
         Era::Modern => Bytes::from(modern_tail(request.gateway.own_info()) + &tail),
     };
-    Ok([head, view.list(), tail])
+    Ok([head, view.list(request.era), tail])
 }
 
 /// The list is one page, so every cursor is one that was not issued here (CAT-09).

@@ -3,9 +3,11 @@
 //!
 //! Reading order: [`model`] (what operators set up), [`caller`] (who asks), [`reference`] (values from the
 //! environment), [`tool`], `sound` and [`known`] (what a server offers), [`naming`] (what clients call
-//! it), [`snapshot`] (all of it at one moment), [`view`] (what one group lists and may call).
+//! it), [`snapshot`] (all of it at one moment), [`view`] (what one group lists and
+//! may call) and `instructions` (what its apps are told at the start).
 
 pub mod caller;
+mod instructions;
 pub mod known;
 pub mod model;
 pub mod naming;

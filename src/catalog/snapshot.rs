@@ -8,6 +8,7 @@ use bytes::Bytes;
 use crate::known::Known;
 use crate::model::{Group, GroupId, Key, KeyHash, KeyId, Server, ServerId};
 use crate::naming;
+use crate::tool::Tool;
 use crate::view::View;
 
 /// A server with its tools and the names that clients call them by.
@@ -21,6 +22,8 @@ pub struct Listed {
     pub exposed: Vec<Arc<str>>,
     /// Each tool as clients list it.
     pub(crate) json: Vec<Bytes>,
+    /// The same for clients of 2025-11-25 and older, where some tool differs.
+    pub(crate) older: Option<Vec<Bytes>>,
 }
 
 /// All that requests read.
@@ -158,15 +161,24 @@ fn list(servers: Vec<Server>, known: &HashMap<ServerId, Known>) -> Vec<Arc<Liste
         .zip(known)
         .zip(exposed)
         .map(|((server, known), exposed)| {
-            let json = known.tools.iter().zip(&exposed).map(|(tool, name)| {
-                let mut out = Vec::with_capacity(tool.text().len() + 16);
-                tool.write_as(name, &mut out);
-                Bytes::from(out)
-            });
-            let json = json.collect();
-            Arc::new(Listed { server: Arc::new(server), known, exposed, json })
+            let tools = known.tools.iter().zip(&exposed);
+            let json: Vec<_> = tools.clone().map(|(tool, name)| listed(tool, name)).collect();
+            let older: Vec<_> = tools
+                .zip(&json)
+                .map(|((tool, name), json)| {
+                    tool.for_older().map_or(json.clone(), |tool| listed(&tool, name))
+                })
+                .collect();
+            let older = (older != json).then_some(older);
+            Arc::new(Listed { server: Arc::new(server), known, exposed, json, older })
         })
         .collect()
+}
+
+fn listed(tool: &Tool, name: &str) -> Bytes {
+    let mut out = Vec::with_capacity(tool.text().len() + 16);
+    tool.write_as(name, &mut out);
+    Bytes::from(out)
 }
 
 #[cfg(test)]

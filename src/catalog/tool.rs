@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use protocol::json::{self, Members};
 
-use crate::sound::sound;
+use crate::sound::{self, sound};
 
 /// A tool of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +75,12 @@ impl Tool {
     /// The tool as the server described it.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The tool as clients of 2025-11-25 and older list it, where that differs: without an
+    /// output schema that would have them refuse the whole list.
+    pub(crate) fn for_older(&self) -> Option<Self> {
+        Self::parse(&sound::for_older(&self.text)?).ok()
     }
 
     /// Appends the tool's JSON with `exposed` in place of its own name.

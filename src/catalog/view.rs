@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use protocol::Era;
 use sha2::{Digest, Sha256};
 
+use crate::instructions;
 use crate::model::{Group, Server};
 use crate::snapshot::Listed;
 use crate::tool::Tool;
@@ -21,7 +23,10 @@ pub struct View {
     /// Own name → place, for names that one reachable server has; `None` when several do.
     own: HashMap<String, Option<(usize, usize)>>,
     list: OnceLock<Bytes>,
+    /// For clients of 2025-11-25 and older.
+    older: OnceLock<Bytes>,
     digest: OnceLock<u64>,
+    instructions: OnceLock<String>,
 }
 
 /// A tool that a name leads to.
@@ -49,7 +54,9 @@ impl View {
                     .or_insert(Some((s, t)));
             }
         }
-        Self { group, servers, names, own, list: OnceLock::new(), digest: OnceLock::new() }
+        let (list, older) = (OnceLock::new(), OnceLock::new());
+        let (digest, instructions) = (OnceLock::new(), OnceLock::new());
+        Self { group, servers, names, own, list, older, digest, instructions }
     }
 
     /// Servers within reach, in registration order.
@@ -74,30 +81,43 @@ impl View {
         })
     }
 
-    /// The JSON array of listed tools, made once; the same bytes until something changed.
-    pub fn list(&self) -> Bytes {
-        self.list
-            .get_or_init(|| {
-                let size: usize =
-                    self.servers.iter().flat_map(|l| &l.json).map(|json| json.len() + 1).sum();
-                let mut out = Vec::with_capacity(size + 2);
-                out.push(b'[');
-                for json in self.servers.iter().flat_map(|listed| &listed.json) {
-                    if out.len() > 1 {
-                        out.push(b',');
-                    }
-                    out.extend_from_slice(json);
-                }
-                out.push(b']');
-                Bytes::from(out)
-            })
-            .clone()
+    /// The JSON array of listed tools for clients of an era, made once; the same bytes until
+    /// something changed.
+    pub fn list(&self, era: Era) -> Bytes {
+        let older = |listed: &Listed| listed.older.is_some();
+        match era {
+            Era::Legacy if self.servers.iter().any(|listed| older(listed)) => self
+                .older
+                .get_or_init(|| self.join(|listed| listed.older.as_ref().unwrap_or(&listed.json)))
+                .clone(),
+            _ => self.list.get_or_init(|| self.join(|listed| &listed.json)).clone(),
+        }
+    }
+
+    fn join(&self, tools: impl Fn(&Listed) -> &Vec<Bytes>) -> Bytes {
+        let all = || self.servers.iter().flat_map(|listed| tools(listed));
+        let size: usize = all().map(|json| json.len() + 1).sum();
+        let mut out = Vec::with_capacity(size + 2);
+        out.push(b'[');
+        for json in all() {
+            if out.len() > 1 {
+                out.push(b',');
+            }
+            out.extend_from_slice(json);
+        }
+        out.push(b']');
+        Bytes::from(out)
+    }
+
+    /// What clients are told at the start, as a raw JSON string; made once.
+    pub fn instructions(&self) -> &str {
+        self.instructions.get_or_init(|| instructions::of(self.servers.iter().map(|l| &**l)))
     }
 
     /// Tells two lists apart: equal lists have equal digests.
     pub fn digest(&self) -> u64 {
         *self.digest.get_or_init(|| {
-            let hash = Sha256::digest(self.list());
+            let hash = Sha256::digest(self.list(Era::Modern));
             let mut first = [0; 8];
             first.copy_from_slice(&hash[..8]);
             u64::from_be_bytes(first)

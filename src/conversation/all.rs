@@ -1,6 +1,6 @@
 //! All conversations of legacy clients, by their session ids.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -9,9 +9,7 @@ use protocol::Version;
 
 use crate::conversation::{Conversation, now};
 use crate::seal::{Sealed, Sealer};
-
-/// Ended sessions remembered, so that their ids are answered with 404.
-const ENDED: usize = 100_000;
+use crate::shelf::Shelf;
 
 /// A session first used later than this after it was opened may have been in use before.
 const SURE_SECONDS: i64 = 60;
@@ -21,6 +19,8 @@ pub struct Conversations {
     sealer: Sealer,
     /// Seconds since the Unix epoch.
     started: i64,
+    /// How many ended ones are remembered.
+    most_ended: usize,
     /// Read with each request, written when a conversation comes or goes.
     running: RwLock<Running>,
 }
@@ -28,8 +28,37 @@ pub struct Conversations {
 #[derive(Default)]
 struct Running {
     by_id: HashMap<String, Arc<Conversation>>,
-    /// By nonce.
-    ended: HashSet<u64>,
+    ended: Ended,
+    /// The room that each key's kept streams have.
+    shelves: HashMap<Option<KeyId>, Arc<Shelf>>,
+}
+
+impl Running {
+    fn shelf(&mut self, caller: Caller) -> Arc<Shelf> {
+        self.shelves.entry(caller.key).or_default().clone()
+    }
+}
+
+/// Sessions that their clients ended, by nonce: their ids are answered with 404.
+#[derive(Default)]
+struct Ended {
+    all: HashSet<u64>,
+    /// Oldest first.
+    order: VecDeque<u64>,
+}
+
+impl Ended {
+    /// Notes one, and forgets the oldest of more than `most`.
+    fn add(&mut self, nonce: u64, most: usize) {
+        if self.all.insert(nonce) {
+            self.order.push_back(nonce);
+        }
+        while self.order.len() > most {
+            if let Some(oldest) = self.order.pop_front() {
+                self.all.remove(&oldest);
+            }
+        }
+    }
 }
 
 impl std::fmt::Debug for Conversations {
@@ -39,9 +68,16 @@ impl std::fmt::Debug for Conversations {
 }
 
 impl Conversations {
-    /// None yet. Ids are sealed with `key`; those sealed with it before are opened.
-    pub fn new(key: &[u8; 32]) -> Self {
-        Self { sealer: Sealer::new(key), started: now(), running: RwLock::default() }
+    /// None yet. Ids are sealed with `key`; those sealed with it before are opened, but for
+    /// those of the sessions that [`Conversations::end`] named before: `ended`, oldest first, of
+    /// which at most `most_ended` are remembered.
+    pub fn new(key: &[u8; 32], ended: Vec<u64>, most_ended: usize) -> Self {
+        let mut running = Running::default();
+        for nonce in ended {
+            running.ended.add(nonce, most_ended);
+        }
+        let running = RwLock::new(running);
+        Self { sealer: Sealer::new(key), started: now(), most_ended, running }
     }
 
     /// Ends conversations whose caller does not pass.
@@ -65,7 +101,8 @@ impl Conversations {
         let nonce = getrandom::u64().ok()?;
         let sealed = Sealed { caller, version, nonce, opened_at: now() };
         // Kept from its first request on: what is opened and left costs nothing (SEC-04).
-        Some(Conversation::new(self.sealer.seal(&sealed), &sealed, false))
+        let id = self.sealer.seal(&sealed);
+        Some(Conversation::new(id, &sealed, false, self.change().shelf(caller)))
     }
 
     /// The caller's conversation of that id; `None` for an id that is unknown, over, or
@@ -87,25 +124,26 @@ impl Conversations {
             return None;
         }
         let mut running = self.change();
-        if running.ended.contains(&sealed.nonce) {
+        if running.ended.all.contains(&sealed.nonce) {
             return None;
         }
         // After so long it may have been swept: whether it read a list is not known any more.
         let restored = sealed.opened_at < self.started || now() - sealed.opened_at > SURE_SECONDS;
-        let fresh = || Conversation::new(id.to_owned(), &Sealed { caller, ..sealed }, restored);
+        let shelf = running.shelf(caller);
+        let sealed = Sealed { caller, ..sealed };
+        let fresh = || Conversation::new(id.to_owned(), &sealed, restored, shelf);
         Some(running.by_id.entry(id.to_owned()).or_insert_with(fresh).clone())
     }
 
-    /// Ends a conversation at its client's wish.
-    pub fn end(&self, conversation: &Conversation) {
-        let Some(sealed) = self.sealer.open(&conversation.id) else { return };
+    /// Ends a conversation at its client's wish. What is answered tells its id from all others,
+    /// and is to be remembered over a restart (F24).
+    pub fn end(&self, conversation: &Conversation) -> Option<u64> {
+        let sealed = self.sealer.open(&conversation.id)?;
         let mut running = self.change();
-        if running.ended.len() >= ENDED {
-            running.ended.clear();
-        }
-        running.ended.insert(sealed.nonce);
+        running.ended.add(sealed.nonce, self.most_ended);
         running.by_id.remove(&conversation.id);
         conversation.ended.cancel();
+        Some(sealed.nonce)
     }
 
     /// Forgets conversations without a request or an open stream for `idle`, and the longest
@@ -141,6 +179,7 @@ impl Conversations {
                 !drop
             });
         }
+        running.shelves.retain(|_, shelf| Arc::strong_count(shelf) > 1);
         let room = running.by_id.len() * 2;
         running.by_id.shrink_to(room);
     }
@@ -162,4 +201,29 @@ fn is_own(owner: &Caller, caller: &Caller) -> bool {
         tracing::warn!("a session id was used with another key than its own");
     }
     own
+}
+
+#[cfg(test)]
+mod tests {
+    use catalog::{Caller, GroupId};
+    use protocol::Version;
+
+    use super::Conversations;
+
+    #[test]
+    fn f24_an_ended_session_stays_ended_and_the_oldest_are_forgotten_first() {
+        let caller = Caller::keyless(GroupId(1));
+        let before = Conversations::new(&[1; 32], Vec::new(), 2);
+        let ids: Vec<String> = (0..3)
+            .filter_map(|_| Some(before.open(caller, Version::V2025_11_25)?.id.clone()))
+            .collect();
+        let ended: Vec<u64> =
+            ids.iter().filter_map(|id| before.end(&*before.find(id, caller)?)).collect();
+        assert_eq!(ended.len(), 3);
+        let after = Conversations::new(&[1; 32], ended, 2);
+        for all in [&before, &after] {
+            let found: Vec<bool> = ids.iter().map(|id| all.find(id, caller).is_some()).collect();
+            assert_eq!(found, [true, false, false]);
+        }
+    }
 }

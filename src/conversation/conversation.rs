@@ -5,6 +5,7 @@
 //! restart.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::resume::Streams;
 use crate::seal::Sealed;
+use crate::shelf::Shelf;
 
 /// Digest of no list: the client has not read one.
 const NONE: u64 = 0;
@@ -42,6 +44,10 @@ pub struct Conversation {
     /// Seconds since the Unix epoch.
     used: AtomicI64,
     pub(crate) streams: Streams,
+    /// The room that its key has for them.
+    pub(crate) shelf: Arc<Shelf>,
+    /// Cancelled when the client has said that it is ready.
+    ready: CancellationToken,
 }
 
 /// A call of a conversation that can be cancelled by its id until this is dropped.
@@ -54,7 +60,11 @@ pub struct Cancellable {
 }
 
 impl Conversation {
-    pub(crate) fn new(id: String, sealed: &Sealed, restored: bool) -> Arc<Self> {
+    pub(crate) fn new(id: String, sealed: &Sealed, restored: bool, shelf: Arc<Shelf>) -> Arc<Self> {
+        let ready = CancellationToken::new();
+        if restored {
+            ready.cancel();
+        }
         Arc::new(Self {
             id,
             version: sealed.version,
@@ -66,6 +76,8 @@ impl Conversation {
             log_level: AtomicU8::new(INFO),
             used: AtomicI64::new(now()),
             streams: Streams::default(),
+            shelf,
+            ready,
         })
     }
 
@@ -84,11 +96,31 @@ impl Conversation {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Notes a call, so that the client can cancel it by its raw id.
-    pub fn begin(self: &Arc<Self>, id: &str) -> Cancellable {
-        let cancelled = self.ended.child_token();
-        self.calls().insert(id.to_owned(), cancelled.clone());
-        Cancellable { conversation: self.clone(), id: id.to_owned(), cancelled }
+    /// Notes that the client is ready for more than the answers that it asked for (F40).
+    pub fn initialized(&self) {
+        self.ready.cancel();
+    }
+
+    /// Cancelled once the client is ready, as it was before a restart.
+    pub fn ready(&self) -> &CancellationToken {
+        &self.ready
+    }
+
+    /// Notes a call, so that the client can cancel it by its raw id. `None` when a call of that
+    /// id is running: the answer of which would the client have got?
+    pub fn begin(self: &Arc<Self>, id: &str) -> Option<Cancellable> {
+        match self.calls().entry(id.to_owned()) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(free) => {
+                let cancelled = free.insert(self.ended.child_token()).clone();
+                Some(Cancellable { conversation: self.clone(), id: id.to_owned(), cancelled })
+            }
+        }
+    }
+
+    /// Whether a call of that raw id is running.
+    pub fn is_running(&self, id: &str) -> bool {
+        self.calls().contains_key(id)
     }
 
     /// Cancels the call of that raw id, if it is under way (F39).

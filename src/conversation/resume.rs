@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use crate::conversation::{Conversation, now};
+use crate::shelf::Shelf;
 
 /// Bytes of notifications kept for one stream; older ones are dropped first. The answer is
 /// kept whatever its size.
@@ -17,7 +18,7 @@ const MOST: usize = 1 << 20;
 /// may not have arrived.
 const DELIVERED: usize = 256 << 10;
 
-/// Streams kept for one conversation.
+/// Streams kept for one conversation; of more, those that have ended go first.
 const STREAMS: usize = 32;
 
 /// How long the end of a stream can be asked for, in seconds.
@@ -30,6 +31,8 @@ pub struct Kept {
     stream: u64,
     state: Mutex<State>,
     more: Notify,
+    /// The room of its key.
+    shelf: Arc<Shelf>,
 }
 
 #[derive(Debug, Default)]
@@ -41,9 +44,27 @@ struct State {
     last: u64,
     /// When the last message came, seconds since the Unix epoch.
     ended: Option<i64>,
+    /// Its messages had to make way, and nobody can ask for them any more.
+    gone: bool,
+}
+
+impl State {
+    /// Drops the oldest message, unless it is the only one. Its size.
+    fn drop_oldest(&mut self) -> Option<usize> {
+        if self.events.len() <= 1 {
+            return None;
+        }
+        let size = self.events.pop_front()?.1.len();
+        self.bytes -= size;
+        Some(size)
+    }
 }
 
 impl Kept {
+    fn new(stream: u64, shelf: Arc<Shelf>) -> Self {
+        Self { stream, state: Mutex::default(), more: Notify::new(), shelf }
+    }
+
     /// Event id of the priming event, before any message.
     pub fn first_id(&self) -> String {
         format!("{}-0", self.stream)
@@ -53,20 +74,47 @@ impl Kept {
     pub fn push(&self, message: Bytes) -> String {
         let mut state = self.state();
         state.last += 1;
-        state.bytes += message.len();
         let number = state.last;
+        if state.gone {
+            return format!("{}-{number}", self.stream);
+        }
+        state.bytes += message.len();
+        self.shelf.take(message.len());
         state.events.push_back((number, message));
-        while state.bytes > MOST && state.events.len() > 1 {
-            state.bytes -= state.events.pop_front().map_or(0, |(_, message)| message.len());
+        while state.bytes > MOST
+            && let Some(size) = state.drop_oldest()
+        {
+            self.shelf.give_back(size);
         }
         drop(state);
         self.more.notify_waiters();
+        // What is running makes room in itself once nothing finished is left.
+        while !self.shelf.make_room()
+            && let Some(size) = self.state().drop_oldest()
+        {
+            self.shelf.give_back(size);
+        }
         format!("{}-{number}", self.stream)
     }
 
-    /// Says that no message follows.
-    pub fn end(&self) {
-        self.state().ended = Some(now());
+    /// Says that no message follows. From here on it makes way for others when its key keeps
+    /// too much.
+    pub fn end(self: &Arc<Self>) {
+        let before = self.state().ended.replace(now());
+        self.more.notify_waiters();
+        if before.is_none() {
+            self.shelf.finished(Arc::downgrade(self));
+            self.shelf.make_room();
+        }
+    }
+
+    /// Makes way.
+    pub(crate) fn drop_messages(&self) {
+        let mut state = self.state();
+        self.shelf.give_back(std::mem::take(&mut state.bytes));
+        state.events.clear();
+        state.gone = true;
+        drop(state);
         self.more.notify_waiters();
     }
 
@@ -93,15 +141,26 @@ impl Kept {
             .filter(|(number, _)| *number > seen)
             .map(|(number, text)| (*number, format!("{}-{number}", self.stream), text.clone()))
             .collect();
-        (!found.is_empty() || state.ended.is_some()).then_some(found)
+        (!found.is_empty() || state.ended.is_some() || state.gone).then_some(found)
     }
 
     fn is_over(&self) -> bool {
-        self.state().ended.is_some_and(|at| now() - at > KEPT)
+        let state = self.state();
+        state.gone || state.ended.is_some_and(|at| now() - at > KEPT)
+    }
+
+    fn is_ended(&self) -> bool {
+        self.state().ended.is_some()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.shelf.give_back(self.state().bytes);
     }
 }
 
@@ -139,9 +198,10 @@ impl Conversation {
         let mut kept = self.streams.kept();
         kept.0 += 1;
         let stream = kept.0;
-        let fresh = Arc::new(Kept { stream, state: Mutex::default(), more: Notify::new() });
+        let fresh = Arc::new(Kept::new(stream, self.shelf.clone()));
         if kept.1.len() >= STREAMS {
-            kept.1.remove(0);
+            let finished = kept.1.iter().position(|stream| stream.is_ended());
+            kept.1.remove(finished.unwrap_or(0));
         }
         kept.1.push(fresh.clone());
         fresh
@@ -161,7 +221,8 @@ impl Conversation {
         let (stream, seen) = event_id.split_once('-')?;
         let (stream, seen) = (stream.parse::<u64>().ok()?, seen.parse().ok()?);
         let kept = self.streams.kept();
-        Some((kept.1.iter().find(|kept| kept.stream == stream)?.clone(), seen))
+        let found = kept.1.iter().find(|kept| kept.stream == stream)?;
+        (!found.state().gone).then(|| (found.clone(), seen))
     }
 }
 
@@ -169,10 +230,64 @@ impl Conversation {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Kept, MOST, Mutex, Notify};
+    use catalog::{Caller, GroupId};
+    use protocol::Version;
 
-    fn kept() -> Kept {
-        Kept { stream: 7, state: Mutex::default(), more: Notify::new() }
+    use super::{Kept, MOST, STREAMS};
+    use crate::conversation::Conversation;
+    use crate::seal::Sealed;
+    use crate::shelf::Shelf;
+
+    fn kept() -> Arc<Kept> {
+        Arc::new(Kept::new(7, Arc::default()))
+    }
+
+    fn conversation(shelf: &Arc<Shelf>) -> Arc<Conversation> {
+        let caller = Caller::keyless(GroupId(1));
+        let sealed = Sealed { caller, version: Version::V2025_11_25, nonce: 1, opened_at: 1 };
+        Conversation::new("id".to_owned(), &sealed, false, shelf.clone())
+    }
+
+    #[test]
+    fn m4_what_runs_is_kept_before_what_is_finished() {
+        let conversation = conversation(&Arc::default());
+        let running = conversation.keep();
+        let finished = conversation.keep();
+        finished.end();
+        for _ in 0..STREAMS {
+            conversation.keep().end();
+        }
+        assert!(conversation.resume(&running.first_id()).is_some());
+        assert!(conversation.resume(&finished.first_id()).is_none());
+    }
+
+    #[tokio::test]
+    async fn m4_a_key_keeps_so_much_in_all_its_sessions_and_no_more() {
+        let shelf = Arc::new(Shelf::of(100));
+        let sessions = [conversation(&shelf), conversation(&shelf)];
+        let running = sessions[0].keep();
+        running.push("r".repeat(40).into());
+        let streams: Vec<_> = (0..3).map(|n| sessions[n % 2].keep()).collect();
+        for stream in &streams {
+            stream.push("x".repeat(30).into());
+            stream.end();
+        }
+        let found: Vec<bool> =
+            (0..3).map(|n| sessions[n % 2].resume(&streams[n].first_id()).is_some()).collect();
+        assert_eq!(found, [false, true, true], "the oldest made way");
+        assert!(sessions[0].resume(&running.first_id()).is_some());
+        assert!(streams[0].after(0).await.is_empty(), "who waits for it is not left waiting");
+
+        // An answer that is too large for the whole room is not kept, nor does it stay counted.
+        let large = sessions[1].keep();
+        large.push("l".repeat(200).into());
+        large.end();
+        assert!(sessions[1].resume(&large.first_id()).is_none());
+        assert!(sessions[0].resume(&running.first_id()).is_some());
+        running.push("r".repeat(50).into());
+        assert_eq!(running.after(0).await.len(), 2);
+        running.push("r".repeat(50).into());
+        assert_eq!(running.after(0).await.len(), 2, "its own oldest makes way");
     }
 
     #[tokio::test]
@@ -188,7 +303,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_woken() {
-        let kept = Arc::new(kept());
+        let kept = kept();
         let waiting = tokio::spawn({
             let kept = kept.clone();
             async move { kept.after(0).await.len() }

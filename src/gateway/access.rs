@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use catalog::{Caller, KeyId};
+use conversation::Conversation;
 use sha2::{Digest, Sha256};
 use store::Behind;
 
@@ -108,6 +109,14 @@ impl Gateway {
         let swap = || app.noted.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed);
         if now - before >= NOTE_EVERY && swap().is_ok() {
             self.store.behind(Behind::KeyUsed { key, at: now });
+        }
+    }
+
+    /// Ends a client's session at its wish. Its id stays unknown, over a restart, too (F24).
+    pub fn end_session(&self, conversation: &Conversation) {
+        if let Some(nonce) = self.conversations.end(conversation) {
+            let at = jiff::Timestamp::now().as_second();
+            self.store.behind(Behind::SessionEnded { nonce, at });
         }
     }
 

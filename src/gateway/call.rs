@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use catalog::{Caller, Server, Tool};
-use conversation::{Cancellable, Kept};
 use metrics::Phase;
 use protocol::json::{self, Members};
 use protocol::meta::{self, RequestMeta};
@@ -15,6 +14,7 @@ use store::{Behind, Outcome};
 use upstream::{Answer, Call, Event, Failure, Notice, Owner, Recipe, State};
 
 use crate::access::Seat;
+use crate::answer::{malformed, says_error};
 use crate::core::Gateway;
 use crate::recipe::ToolCall;
 use crate::words;
@@ -125,11 +125,16 @@ impl Gateway {
     }
 
     /// Starts a call, or answers why it could not be started. Cancel-safe: dropped before
-    /// its end, nothing was sent, or the server is told to stop.
+    /// its end, nothing was sent, or the server is told to stop. It needs nothing of what was
+    /// asked any more, so that it can go on when the client is gone.
     ///
     /// # Errors
     /// The answer for the client: server down, not sent.
-    pub async fn call(self: &Arc<Self>, asked: &Asked<'_>, seat: Seat) -> Result<Running, Reply> {
+    pub fn call(
+        self: &Arc<Self>,
+        asked: &Asked<'_>,
+        seat: Seat,
+    ) -> impl Future<Output = Result<Running, Reply>> + Send + use<> {
         let found = &asked.found;
         let mut running = Running {
             gateway: self.clone(),
@@ -155,13 +160,20 @@ impl Gateway {
             log_level: asked.log_level.and_then(meta::level),
             wants_progress: running.progress_token.is_some(),
         };
-        match running.begin(Arc::new(recipe)).await {
-            Ok(call) => {
-                running.call = Some(call);
-                Ok(running)
+        async move {
+            match running.begin(Arc::new(recipe)).await {
+                Ok(call) => {
+                    running.call = Some(call);
+                    Ok(running)
+                }
+                Err(text) => Err(running.end(Outcome::Failed, &words::error_result(&text))),
             }
-            Err(text) => Err(running.end(Outcome::Failed, &words::error_result(&text))),
         }
+    }
+
+    /// Counts a call that is refused before it is one; `name` is what the client called it.
+    pub fn refused(&self, name: &str) {
+        self.metrics.refused(name);
     }
 }
 
@@ -202,46 +214,6 @@ impl Running {
             self.book(Outcome::Cancelled);
             call.cancel();
         }
-    }
-
-    /// Lets the call run on without anybody waiting for its result, as a legacy client that
-    /// lost its connection expects (F35). It still ends when `cancellable` is cancelled: by
-    /// the client, with its session, or with its key. What comes of it is put into `kept`,
-    /// where the client may ask for it.
-    pub fn run_on(mut self, cancellable: Option<Cancellable>, kept: Option<(Arc<Kept>, String)>) {
-        tokio::spawn(async move {
-            let cancelled = async {
-                match &cancellable {
-                    Some(call) => call.cancelled.cancelled().await,
-                    None => std::future::pending().await,
-                }
-            };
-            let ended = async {
-                loop {
-                    let (text, last) = match (self.next().await, &kept) {
-                        (Step::Notice(notice), _) => (notice.into_bytes(), false),
-                        (Step::Done(reply), Some((_, id))) => (reply.message(id), true),
-                        (Step::Done(_), None) => return,
-                    };
-                    if let Some((kept, _)) = &kept {
-                        kept.push(text.into());
-                    }
-                    if last {
-                        return;
-                    }
-                }
-            };
-            let cancelled = tokio::select! {
-                () = ended => false,
-                () = cancelled => true,
-            };
-            if let Some((kept, _)) = &kept {
-                kept.end();
-            }
-            if cancelled {
-                self.cancel();
-            }
-        });
     }
 
     async fn begin(&mut self, recipe: Arc<dyn Recipe>) -> Result<Call, String> {
@@ -363,36 +335,4 @@ impl Drop for Running {
         }
         self.book(Outcome::Cancelled);
     }
-}
-
-/// What no client could read about an answer. The usual start of a result is enough to know
-/// that it is in order.
-fn malformed(answer: &Answer) -> Option<&'static str> {
-    let text = answer.text();
-    if text.starts_with("{\"content\":[") {
-        return None;
-    }
-    let Ok(members) = Members::parse(text) else {
-        return Some(if answer.is_error { "its error" } else { "its result" });
-    };
-    let number = |raw: &str| raw.parse::<i64>().is_ok();
-    match answer.is_error {
-        true if !members.get("code").is_some_and(number) => Some("the `code` of its error"),
-        true if members.get("message").and_then(json::string).is_none() => {
-            Some("the `message` of its error")
-        }
-        true => None,
-        false => members
-            .get("content")
-            .is_some_and(|content| !content.starts_with('['))
-            .then_some("the `content` of its result"),
-    }
-}
-
-/// Whether a result says `isError: true`. Looked for in the text first, so that the many
-/// results that do not are not read again.
-fn says_error(answer: &Answer) -> bool {
-    let text = answer.text();
-    text.contains("\"isError\"")
-        && Members::parse(text).is_ok_and(|result| result.get("isError") == Some("true"))
 }

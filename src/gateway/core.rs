@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use catalog::{Caller, Catalog, Key, Known, Secret, ServerId, View};
 use conversation::Conversations;
 use protocol::json;
-use store::Store;
+use store::{ENDED_SESSIONS, Store};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use upstream::{Owner, Surroundings, Upstreams};
@@ -120,7 +120,8 @@ impl Gateway {
         options: Options,
         upstreams: Upstreams,
     ) -> Result<Arc<Self>, StartError> {
-        let conversations = Conversations::new(&store.sealing_key().await?);
+        let (sealing, ended) = (store.sealing_key().await?, store.ended_sessions().await?);
+        let conversations = Conversations::new(&sealing, ended, ENDED_SESSIONS);
         let known = store.known().await?.into_iter().collect();
         let gateway = Arc::new(Self {
             store,

@@ -131,6 +131,17 @@ impl Metrics {
         }
     }
 
+    /// Counts one tool call that was refused before any server saw it. It took no time.
+    pub fn refused(&self, tool: &str) {
+        let outcome = Outcome::Refused.as_str();
+        let live = self.live.load();
+        let labels = match live.tools.get(tool) {
+            Some(series) => [series.server.as_str(), tool, outcome],
+            None => [OTHER, OTHER, outcome],
+        };
+        self.servers.calls.with_label_values(&labels).inc();
+    }
+
     /// Notes how long a part of a call took. Unknown names are left out.
     pub fn phase(&self, tool: &str, phase: Phase, took: Duration) {
         if let Some(series) = self.live.load().tools.get(tool) {

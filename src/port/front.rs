@@ -73,6 +73,10 @@ impl Front {
         if self.mcp.hosts.host(&header.uri, &header.headers) != Verdict::Pass {
             self.mcp.gateway.metrics.auth_failure("host");
             report.method = "refused";
+            if admin::owns(header.uri.path()) {
+                let head_only = header.method == http::Method::HEAD;
+                return self.write(http, report, admin::wrong_host(), head_only).await;
+            }
             return Client::new(http, report, self.mcp.idle).refuse(&Refusal::Host).await;
         }
         if filters::mcp::owns(header.uri.path()) {
@@ -100,6 +104,16 @@ impl Front {
             })
         };
         let answer = admin::handle(&self.mcp.gateway, request, body).await;
+        self.write(http, report, answer, head_only).await
+    }
+
+    async fn write(
+        &self,
+        http: &mut Http,
+        report: &mut Report,
+        answer: http::Response<Bytes>,
+        head_only: bool,
+    ) -> Result<()> {
         let (parts, body) = answer.into_parts();
         // What was refused unread, the client may still be sending.
         filters::drain_body(http).await;

@@ -82,10 +82,14 @@ impl Call {
 ///
 /// `server_info` is our own name, which a modern client finds in each result (F70).
 pub fn result(raw: &str, from: Era, to: Era, server_info: &str) -> Option<String> {
-    if (from, to) == (Era::Legacy, Era::Legacy) {
+    if (from, to) == (Era::Legacy, Era::Legacy) && !raw.contains(STRUCTURED) {
         return None;
     }
     let mut result = Members::parse(raw).ok()?;
+    let unfit = to == Era::Legacy && without_unfit(&mut result);
+    if from == Era::Legacy && to == Era::Legacy {
+        return unfit.then(|| result.to_text());
+    }
     let mut meta_members = Members::default();
     let meta_text = result.get("_meta").map(str::to_owned);
     if let Some(members) = meta_text.as_deref().and_then(|raw| Members::parse(raw).ok()) {
@@ -117,6 +121,25 @@ pub fn result(raw: &str, from: Era, to: Era, server_info: &str) -> Option<String
     Some(result.to_text())
 }
 
+const STRUCTURED: &str = "structuredContent";
+
+/// Takes out structured content that is no object: clients of older versions throw on it. What
+/// it says stays, as text where the server gave none. Whether there was any.
+fn without_unfit(result: &mut Members<'_>) -> bool {
+    let unfit = result.get(STRUCTURED).filter(|raw| !raw.starts_with('{')).map(str::to_owned);
+    let Some(unfit) = unfit else { return false };
+    result.remove(STRUCTURED);
+    let silent = match result.get("content") {
+        None => true,
+        Some(raw) => crate::json::elements(raw).is_ok_and(|blocks| blocks.is_empty()),
+    };
+    if silent {
+        let text = crate::json::quoted(&unfit);
+        result.set("content", &format!(r#"[{{"type":"text","text":{text}}}]"#));
+    }
+    true
+}
+
 /// A result of our own for a client of `era`: legacy as given, modern with its envelope.
 pub fn own_result(raw: &str, era: Era, server_info: &str) -> String {
     result(raw, Era::Legacy, era, server_info).unwrap_or_else(|| raw.to_owned())
@@ -127,12 +150,9 @@ pub fn error(raw: &str, to: Era) -> Option<String> {
     if to == Era::Legacy {
         return None;
     }
-    let code = crate::codes::code_of(raw);
-    if code != -32002 && code != -32042 {
-        return None;
-    }
+    let code = crate::codes::for_modern(crate::codes::code_of(raw))?;
     let mut members = Members::parse(raw).ok()?;
-    members.set("code", &crate::codes::INVALID_PARAMS.to_string());
+    members.set("code", &code.to_string());
     Some(members.to_text())
 }
 
@@ -219,6 +239,25 @@ mod tests {
     }
 
     #[test]
+    fn p13_structured_content_that_is_no_object_is_text_for_older_clients() {
+        let fine = r#"{"content":[],"structuredContent":{"n":[1]}}"#;
+        assert_eq!(result(fine, Era::Legacy, Era::Legacy, INFO), None);
+        let list = r#"{"content":[{"type":"text","text":"x"}],"structuredContent":[1e400],"y":1}"#;
+        let bare = r#"{"structuredContent":[1, "a"],"resultType":"complete"}"#;
+        for from in [Era::Legacy, Era::Modern] {
+            assert_eq!(
+                result(list, from, Era::Legacy, INFO).as_deref(),
+                Some(r#"{"content":[{"type":"text","text":"x"}],"y":1}"#)
+            );
+            let told = result(bare, from, Era::Legacy, INFO).expect("another result");
+            assert!(told.contains(r#""content":[{"type":"text","text":"[1, \"a\"]"}]"#), "{told}");
+            assert!(!told.contains("structuredContent"), "{told}");
+        }
+        let modern = result(list, Era::Modern, Era::Modern, INFO).expect("another result");
+        assert!(modern.contains(r#""structuredContent":[1e400]"#), "{modern}");
+    }
+
+    #[test]
     fn u13_a_question_is_no_result_for_a_legacy_client() {
         let asks = r#"{"resultType":"input_required","requestState":"s"}"#;
         let told = result(asks, Era::Modern, Era::Legacy, INFO).expect("another result");
@@ -234,6 +273,17 @@ mod tests {
             error(r#"{"code":-32002,"message":"m","data":1}"#, Era::Modern).as_deref(),
             Some(r#"{"code":-32602,"message":"m","data":1}"#)
         );
+        for code in [-32042, -32000, -32001, -32019] {
+            let raw = format!(r#"{{"code":{code},"message":"m","data":{{"a":1e400}}}}"#);
+            assert_eq!(error(&raw, Era::Legacy), None);
+            assert_eq!(
+                error(&raw, Era::Modern).as_deref(),
+                Some(r#"{"code":-32603,"message":"m","data":{"a":1e400}}"#)
+            );
+        }
+        for code in [-32020, -32021, -31999, -32603, 7] {
+            assert_eq!(error(&format!(r#"{{"code":{code}}}"#), Era::Modern), None);
+        }
     }
 
     #[test]

@@ -23,6 +23,16 @@ pub const SESSION_NOT_FOUND: i32 = -32001;
 /// Refused by the HTTP layer; legacy code for errors without a better one.
 pub const REFUSED: i32 = -32000;
 
+/// What a modern client is told in place of a code that it must not see: those of older
+/// versions, and those that the specification keeps clear of (F13). `None` for all others.
+pub fn for_modern(code: i64) -> Option<i32> {
+    match code {
+        -32002 => Some(INVALID_PARAMS),
+        -32042 | -32019..=-32000 => Some(INTERNAL),
+        _ => None,
+    }
+}
+
 /// An error object; `data` is raw JSON.
 pub fn error(code: i32, message: &str, data: Option<&str>) -> String {
     let message = json::quoted(message);

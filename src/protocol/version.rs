@@ -56,6 +56,14 @@ impl Version {
         Self::ALL.into_iter().find(|version| version.as_str() == text)
     }
 
+    /// Every version that is served here, newest first, as a raw JSON array: those of
+    /// `initialize` as well as those without, for a client that has either.
+    pub fn served() -> String {
+        let all: Vec<_> =
+            Self::ALL.iter().rev().map(|version| format!("\"{}\"", version.as_str())).collect();
+        format!("[{}]", all.join(","))
+    }
+
     /// What `initialize` answers to a client that asked for `asked` (F20).
     pub fn negotiate(asked: &str) -> Self {
         match Self::parse(asked) {

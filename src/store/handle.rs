@@ -80,6 +80,14 @@ impl Store {
         self.ask(Request::Known).await
     }
 
+    /// The sessions ended before, oldest first, as [`Behind::SessionEnded`] noted them.
+    ///
+    /// # Errors
+    /// As the database fails.
+    pub async fn ended_sessions(&self) -> Result<Vec<u64>, Error> {
+        self.ask(Request::EndedSessions).await
+    }
+
     /// Makes all changes in one transaction, or none. Answers one row id per change: the new
     /// one of what was added, the given one of what was changed or removed (0 for
     /// [`Change::Seeded`]).

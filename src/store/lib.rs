@@ -15,4 +15,4 @@ mod writer;
 
 pub use error::{Error, Noun, Trouble};
 pub use handle::Store;
-pub use model::{AuditKind, AuditLine, Behind, Change, Outcome, State, added};
+pub use model::{AuditKind, AuditLine, Behind, Change, ENDED_SESSIONS, Outcome, State, added};

@@ -147,7 +147,17 @@ pub enum Behind {
         /// Seconds since the Unix epoch.
         at: i64,
     },
+    /// A client's session was ended; its id must not be good again after a restart.
+    SessionEnded {
+        /// Tells its id from all others.
+        nonce: u64,
+        /// Seconds since the Unix epoch.
+        at: i64,
+    },
 }
+
+/// Ended sessions that are remembered; beyond that the oldest are forgotten.
+pub const ENDED_SESSIONS: usize = 1_000_000;
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -43,6 +43,13 @@ pub(crate) fn known(connection: &Connection) -> Result<Vec<(ServerId, Known)>, F
     Ok(texts.into_iter().filter_map(read).collect())
 }
 
+/// The nonces of ended sessions, in the order of their end.
+pub(crate) fn ended_sessions(connection: &Connection) -> Result<Vec<u64>, Fault> {
+    rows(connection, "SELECT nonce FROM ended_sessions ORDER BY id", |row| {
+        Ok(row.get::<_, i64>(0)?.cast_unsigned())
+    })
+}
+
 /// The newest lines, newest first.
 pub(crate) fn audit(connection: &Connection, limit: u32) -> Result<Vec<AuditLine>, Fault> {
     let sql = format!("SELECT * FROM audit ORDER BY id DESC LIMIT {limit}");

@@ -9,8 +9,11 @@ use crate::error::{Error, Trouble};
 
 /// What makes version n out of version n - 1 (the file's `user_version`), in order. A file
 /// that was part of a release is never changed.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("migrations/0001.sql"), include_str!("migrations/0002.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("migrations/0001.sql"),
+    include_str!("migrations/0002.sql"),
+    include_str!("migrations/0003.sql"),
+];
 
 /// Opens the database for writing, up to date. Waits up to `busy` for other processes.
 pub(crate) fn open(path: &Path, busy: Duration) -> Result<Connection, Error> {

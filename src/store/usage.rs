@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
 
-use crate::model::Behind;
+use crate::model::{Behind, ENDED_SESSIONS};
 
 /// Writes the items. The caller holds the transaction.
 pub(crate) fn write(connection: &Connection, items: &[Behind]) -> rusqlite::Result<()> {
@@ -17,6 +17,7 @@ pub(crate) fn write(connection: &Connection, items: &[Behind]) -> rusqlite::Resu
     )?;
     let mut tools = HashMap::new();
     let mut used = HashMap::new();
+    let mut ended = Vec::new();
     for item in items {
         match item {
             Behind::Usage { key, server, tool, outcome, latency, at_ms } => {
@@ -37,11 +38,31 @@ pub(crate) fn write(connection: &Connection, items: &[Behind]) -> rusqlite::Resu
                 let latest = used.entry(*key).or_insert(*at);
                 *latest = (*latest).max(*at);
             }
+            Behind::SessionEnded { nonce, at } => ended.push((*nonce, *at)),
         }
     }
     for (key, at) in used {
         touch.execute(params![at, key.0])?;
     }
+    if ended.is_empty() { Ok(()) } else { end_sessions(connection, &ended, ENDED_SESSIONS) }
+}
+
+/// Notes ended sessions, and forgets the oldest of more than `most`.
+fn end_sessions(
+    connection: &Connection,
+    ended: &[(u64, i64)],
+    most: usize,
+) -> rusqlite::Result<()> {
+    let mut add =
+        connection.prepare_cached("INSERT INTO ended_sessions (nonce, at) VALUES (?1, ?2)")?;
+    for (nonce, at) in ended {
+        add.execute(params![nonce.cast_signed(), at])?;
+    }
+    let newest = connection.last_insert_rowid();
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached("DELETE FROM ended_sessions WHERE id <= ?1")?
+        .execute([newest.saturating_sub(most)])?;
     Ok(())
 }
 
@@ -52,4 +73,21 @@ fn tool_id(connection: &Connection, server: i64, tool: &str) -> rusqlite::Result
     connection
         .prepare_cached("SELECT id FROM usage_tools WHERE server_id = ?1 AND name = ?2")?
         .query_row(params![server, tool], |row| row.get(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::end_sessions;
+    use crate::{read, schema};
+
+    #[test]
+    fn f24_the_oldest_ended_sessions_are_forgotten_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let connection = schema::open(&path, std::time::Duration::ZERO).unwrap();
+        for nonce in [7, u64::MAX, 8, 9] {
+            end_sessions(&connection, &[(nonce, 1)], 3).unwrap();
+        }
+        assert_eq!(read::ended_sessions(&connection).unwrap(), [u64::MAX, 8, 9]);
+    }
 }

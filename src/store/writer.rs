@@ -33,6 +33,7 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 pub(crate) enum Request {
     Load(Reply<State>),
     Known(Reply<Vec<(ServerId, Known)>>),
+    EndedSessions(Reply<Vec<u64>>),
     Apply(Vec<Change>, Reply<Vec<i64>>),
     Audit(u32, Reply<Vec<AuditLine>>),
     SealingKey(Reply<[u8; 32]>),
@@ -125,6 +126,9 @@ impl Writer {
         match request {
             Request::Load(reply) => drop(reply.send(self.read(read::state))),
             Request::Known(reply) => drop(reply.send(self.read(read::known))),
+            Request::EndedSessions(reply) => {
+                drop(reply.send(self.read(read::ended_sessions)));
+            }
             Request::Apply(changes, reply) => {
                 let applied = self.write(|connection| change::apply(connection, &changes));
                 drop(reply.send(applied));

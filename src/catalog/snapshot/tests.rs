@@ -47,7 +47,7 @@ fn two(first: &[&str], second: &[&str]) -> Catalog {
 
 fn listed(catalog: &Catalog, group: &str) -> String {
     let view = catalog.view_by_name(group).expect("a group");
-    String::from_utf8(view.list().to_vec()).expect("UTF-8")
+    String::from_utf8(view.list(protocol::Era::Legacy).to_vec()).expect("UTF-8")
 }
 
 #[test]
