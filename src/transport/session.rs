@@ -14,7 +14,8 @@ use crate::exchange::{Answer, Exchange, Kind};
 use crate::failure::Failure;
 use crate::http::HttpExchange;
 use crate::http_link::{self, HttpLink};
-use crate::stdio::{Stderr, StdioLink};
+use crate::stdio::StdioLink;
+use process::Stderr;
 
 /// `clientInfo` of ours towards servers.
 pub const CLIENT_INFO: &str =
