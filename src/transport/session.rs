@@ -290,6 +290,21 @@ pub(crate) fn modern(mut params: Members<'_>) -> String {
     params.to_text()
 }
 
+/// Whether a refusal of `server/discover` can come from a modern server alone, which is then not
+/// asked for `initialize` (U19, U20). One that names a version with sessions can be.
+pub(crate) fn is_modern(refusal: &Failure) -> bool {
+    const MODERN: [i32; 3] =
+        [codes::HEADER_MISMATCH, codes::MISSING_CAPABILITY, codes::UNSUPPORTED_VERSION];
+    match refusal {
+        Failure::Versions(supported) => {
+            let known = |version: &String| Version::parse(version).map(Version::era);
+            !supported.iter().any(|version| known(version) == Some(Era::Legacy))
+        }
+        Failure::Refused { code, .. } => MODERN.iter().any(|modern| i64::from(*modern) == *code),
+        _ => false,
+    }
+}
+
 /// Whether a server that answered `server/discover` speaks the version that was asked for.
 ///
 /// # Errors

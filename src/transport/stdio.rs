@@ -100,7 +100,9 @@ impl StdioLink {
                     guard.disarm();
                     return Ok((link, Era::Modern, hello));
                 }
-                Err(failure) if known == Some(Era::Modern) => return Err(failure),
+                Err(failure) if known == Some(Era::Modern) || session::is_modern(&failure) => {
+                    return Err(failure);
+                }
                 // Some servers end when the first request is not `initialize` (U20).
                 Err(Failure::Lost(_)) => {
                     drop(guard);
