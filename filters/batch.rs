@@ -1,6 +1,5 @@
 //! Batches: arrays of messages, which sessions of 2025-03-26 alone may send (F36).
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -91,22 +90,13 @@ struct Batch {
 impl Batch {
     /// The answers, in order.
     async fn answers(self) -> Vec<Vec<u8>> {
-        let mut ids = HashSet::new();
-        let mut each = Vec::with_capacity(self.messages.len());
-        for text in &self.messages {
-            let message = Message::parse(text);
-            let again = match &message {
-                Ok(Message::Request { id, .. }) if !ids.insert(*id) => Some((*id).to_owned()),
-                _ => None,
-            };
-            let answer = async {
-                match again {
-                    Some(id) => Some(Refusal::IdInUse { id }.body().into_bytes()),
-                    None => answer(&self.gateway, self.caller, &self.conversation, message).await,
-                }
-            };
-            each.push(answer.boxed());
-        }
+        let each: Vec<_> = self
+            .messages
+            .iter()
+            .map(|text| {
+                answer(&self.gateway, self.caller, &self.conversation, Message::parse(text)).boxed()
+            })
+            .collect();
         let answers = stream::iter(each).buffered(BESIDE).collect::<Vec<Option<Vec<u8>>>>();
         answers.await.into_iter().flatten().collect()
     }
@@ -129,9 +119,6 @@ async fn answer(
         Ok(Message::Response { .. }) => return None,
         Err(malformed) => return refused(Refusal::Malformed(malformed)),
     };
-    if conversation.is_running(id) {
-        return refused(Refusal::IdInUse { id: id.to_owned() });
-    }
     let params = params.and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
     let meta = match RequestMeta::of(&params) {
         Ok(meta) => meta,

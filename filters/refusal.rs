@@ -34,11 +34,6 @@ pub enum Refusal {
         /// Raw id.
         id: String,
     },
-    /// The id is in use by another request of the session.
-    IdInUse {
-        /// Raw id.
-        id: String,
-    },
     /// The body took longer than this.
     SlowBody(Duration),
     /// The body broke off.
@@ -120,7 +115,6 @@ impl Refusal {
             | Self::Params { bad_request: false, .. }
             | Self::Internal { .. } => 200,
             Self::BrokenBody
-            | Self::IdInUse { .. }
             | Self::Malformed(_)
             | Self::Batch
             | Self::NoSession
@@ -146,7 +140,7 @@ impl Refusal {
     fn older_code(&self) -> i32 {
         match self {
             Self::Malformed(malformed) => malformed.code(),
-            Self::Batch | Self::IdInUse { .. } => codes::INVALID_REQUEST,
+            Self::Batch => codes::INVALID_REQUEST,
             Self::UnknownSession => codes::SESSION_NOT_FOUND,
             Self::Mismatch { .. } => codes::HEADER_MISMATCH,
             Self::Unsupported { .. } => codes::UNSUPPORTED_VERSION,
@@ -191,11 +185,6 @@ impl Refusal {
             Self::Busy { .. } => {
                 "too many calls of this key are running; wait for one to end".into()
             }
-            Self::IdInUse { id } => format!(
-                "id {} is in use by a request of this session that is not answered yet; give \
-                 each request an id of its own",
-                id.chars().take(40).collect::<String>()
-            ),
             Self::SlowBody(limit) => {
                 format!("the body did not arrive within {} s", limit.as_secs())
             }
@@ -259,7 +248,6 @@ impl Refusal {
             | Self::Method { id, .. }
             | Self::Params { id, .. }
             | Self::Busy { id }
-            | Self::IdInUse { id }
             | Self::Capability { id, .. }
             | Self::Internal { id } => Some(id),
             _ => None,

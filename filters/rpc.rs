@@ -234,9 +234,6 @@ fn legacy(
     }
     version_header(client)?;
     match session(request.gateway, request.caller, client) {
-        Ok(conversation) if conversation.is_running(request.id) => {
-            Err(Refusal::IdInUse { id: request.id.to_owned() })
-        }
         Ok(conversation) => Ok(Some(conversation)),
         // A ping needs no session: it asks only whether we live.
         Err(Refusal::NoSession) if method == "ping" => Ok(None),

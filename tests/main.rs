@@ -4,6 +4,7 @@
 
 mod api;
 mod behaviour;
+mod behind;
 mod calls;
 mod cases;
 mod conformance;

@@ -67,9 +67,7 @@ pub(crate) async fn quietly(request: &Request<'_>) -> Option<Vec<u8>> {
     let Some(seat) = request.gateway.seat(&request.caller) else {
         return no(Refusal::Busy { id: request.id.to_owned() });
     };
-    let Some(call) = request.conversation.as_ref()?.begin(request.id) else {
-        return no(Refusal::IdInUse { id: request.id.to_owned() });
-    };
+    let call = request.conversation.as_ref()?.begin(request.id);
     let answered = async {
         let mut running = match request.gateway.call(&asked, seat).await {
             Ok(running) => running,
@@ -157,10 +155,7 @@ async fn follow(
     asked: &Asked<'_>,
     seat: Seat,
 ) -> Result<()> {
-    let Some(mut waiting) = Waiting::new(request) else {
-        refused(request);
-        return client.refuse(&Refusal::IdInUse { id: request.id.to_owned() }).await;
-    };
+    let mut waiting = Waiting::new(request);
     // From here on a change is noticed; what changed before is seen now.
     if !request.gateway.still(&request.caller) {
         return shut_off(request, client).await;
@@ -239,14 +234,10 @@ struct Waiting<'r> {
 }
 
 impl<'r> Waiting<'r> {
-    /// `None` when the session has a call of that id under way.
-    fn new(request: &'r Request<'r>) -> Option<Self> {
-        let cancellable = match &request.conversation {
-            Some(conversation) => Some(conversation.begin(request.id)?),
-            None => None,
-        };
+    fn new(request: &'r Request<'r>) -> Self {
+        let cancellable = request.conversation.as_ref().map(|all| all.begin(request.id));
         let changes = cancellable.is_none().then(|| request.gateway.changes());
-        Some(Self { request, cancellable, never: CancellationToken::new(), changes })
+        Self { request, cancellable, never: CancellationToken::new(), changes }
     }
 
     /// What `work` comes to, unless somebody stops waiting for it first. A quiet client gets

@@ -22,6 +22,9 @@ pub struct Tool {
     pub idempotent: bool,
     /// Properties carrying `x-mcp-header`, as (property, header name).
     pub header_params: Vec<(String, String)>,
+    /// Which rule its `x-mcp-header` annotations break, if they do: over HTTP, a tool of a modern
+    /// server is then not offered (U10); for any other they mean nothing.
+    pub header_fault: Option<&'static str>,
     /// Members that were of the wrong type and are left out.
     pub dropped: Vec<&'static str>,
     text: String,
@@ -37,9 +40,6 @@ pub enum ToolError {
     /// `name` is missing or not a string.
     #[error("a tool must have a string `name`")]
     NoName,
-    /// The schema's `x-mcp-header` annotations break the rules (U10).
-    #[error("tool `{0}` has an invalid `x-mcp-header`: {1}")]
-    HeaderParam(String, &'static str),
 }
 
 impl Tool {
@@ -63,13 +63,24 @@ impl Tool {
         };
         let annotations = members.get("annotations").and_then(|raw| Members::parse(raw).ok());
         let hint = |key| annotations.as_ref().and_then(|a| a.get(key)) == Some("true");
-        let header_params = match members.get("inputSchema") {
-            Some(schema) => protocol::param::declared(schema)
-                .map_err(|why| ToolError::HeaderParam(name.clone(), why))?,
-            None => Vec::new(),
-        };
+        let (header_params, header_fault) =
+            match members.get("inputSchema").map(protocol::param::declared) {
+                Some(Ok(declared)) => (declared, None),
+                Some(Err(why)) => (Vec::new(), Some(why)),
+                None => (Vec::new(), None),
+            };
         let (read_only, idempotent) = (hint("readOnlyHint"), hint("idempotentHint"));
-        Ok(Self { name, description, read_only, idempotent, header_params, dropped, name_at, text })
+        Ok(Self {
+            name,
+            description,
+            read_only,
+            idempotent,
+            header_params,
+            header_fault,
+            dropped,
+            name_at,
+            text,
+        })
     }
 
     /// The tool as the server described it.
@@ -153,6 +164,18 @@ mod tests {
         );
         let tool = tool.expect("a usable tool");
         assert!(tool.read_only && !tool.idempotent && tool.repeatable());
+    }
+
+    #[test]
+    fn u10_wrong_header_annotations_are_told_beside_the_tool() {
+        let tool = |name: &str| {
+            let schema =
+                format!(r#"{{"properties":{{"a":{{"type":"string","x-mcp-header":"{name}"}}}}}}"#);
+            Tool::parse(&format!(r#"{{"name":"x","inputSchema":{schema}}}"#))
+                .expect("a usable tool")
+        };
+        assert_eq!((tool("A").header_params.len(), tool("A").header_fault), (1, None));
+        assert!(tool("A B").header_params.is_empty() && tool("A B").header_fault.is_some());
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //! restart.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,7 +36,7 @@ pub struct Conversation {
     pub caller: Caller,
     /// Cancelled when the session ends, for whatever reason.
     pub ended: CancellationToken,
-    calls: Mutex<HashMap<String, CancellationToken>>,
+    calls: Mutex<HashMap<String, Call>>,
     listed: AtomicU64,
     stream: Mutex<Option<CancellationToken>>,
     log_level: AtomicU8,
@@ -48,6 +47,13 @@ pub struct Conversation {
     pub(crate) shelf: Arc<Shelf>,
     /// Cancelled when the client has said that it is ready.
     ready: CancellationToken,
+}
+
+/// Running calls of one id.
+#[derive(Debug)]
+struct Call {
+    cancelled: CancellationToken,
+    running: usize,
 }
 
 /// A call of a conversation that can be cancelled by its id until this is dropped.
@@ -106,27 +112,23 @@ impl Conversation {
         &self.ready
     }
 
-    /// Notes a call, so that the client can cancel it by its raw id. `None` when a call of that
-    /// id is running: the answer of which would the client have got?
-    pub fn begin(self: &Arc<Self>, id: &str) -> Option<Cancellable> {
-        match self.calls().entry(id.to_owned()) {
-            Entry::Occupied(_) => None,
-            Entry::Vacant(free) => {
-                let cancelled = free.insert(self.ended.child_token()).clone();
-                Some(Cancellable { conversation: self.clone(), id: id.to_owned(), cancelled })
-            }
-        }
-    }
-
-    /// Whether a call of that raw id is running.
-    pub fn is_running(&self, id: &str) -> bool {
-        self.calls().contains_key(id)
+    /// Notes a call, so that the client can cancel it by its raw id. Calls of one id at the same
+    /// time are against the protocol and still told apart, since each is answered on its own
+    /// connection; a cancellation reaches all of them.
+    pub fn begin(self: &Arc<Self>, id: &str) -> Cancellable {
+        let mut calls = self.calls();
+        let call = calls
+            .entry(id.to_owned())
+            .or_insert_with(|| Call { cancelled: self.ended.child_token(), running: 0 });
+        call.running += 1;
+        let cancelled = call.cancelled.clone();
+        Cancellable { conversation: self.clone(), id: id.to_owned(), cancelled }
     }
 
     /// Cancels the call of that raw id, if it is under way (F39).
     pub fn cancel(&self, id: &str) {
         if let Some(call) = self.calls().get(id) {
-            call.cancel();
+            call.cancelled.cancel();
         }
     }
 
@@ -162,14 +164,20 @@ impl Conversation {
         self.log_level.load(Ordering::Relaxed)
     }
 
-    fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<String, CancellationToken>> {
+    fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<String, Call>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Cancellable {
     fn drop(&mut self) {
-        self.conversation.calls().remove(&self.id);
+        let mut calls = self.conversation.calls();
+        if let Some(call) = calls.get_mut(&self.id) {
+            call.running -= 1;
+            if call.running == 0 {
+                calls.remove(&self.id);
+            }
+        }
     }
 }
 

@@ -50,6 +50,17 @@ pub fn code_of(error: &str) -> i64 {
         .unwrap_or_default()
 }
 
+/// The versions that an error about an unsupported one names: short texts, a few.
+pub fn supported_of(error: &str) -> Option<Vec<String>> {
+    const MOST: usize = 16;
+    const LONGEST: usize = 32;
+    let error = json::Members::parse(error).ok()?;
+    let data = json::Members::parse(error.get("data")?).ok()?;
+    let versions = json::elements(data.get("supported")?).ok()?;
+    let texts = versions.into_iter().filter_map(json::string).take(MOST);
+    Some(texts.map(|text| text.chars().take(LONGEST).collect()).collect())
+}
+
 /// The `message` of an error object, empty when it has none.
 pub fn message_of(error: &str) -> String {
     crate::json::Members::parse(error)

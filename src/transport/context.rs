@@ -8,7 +8,7 @@ use catalog::Lookup;
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use tokio_util::task::TaskTracker;
 
-use crate::stdio::Warden;
+use process::Warden;
 
 /// What the process around gives.
 #[derive(Clone)]

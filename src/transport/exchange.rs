@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
-use protocol::{Message, Outcome};
+use protocol::{Message, Outcome, codes};
 use tokio::time::Instant;
 
 use crate::failure::Failure;
@@ -85,13 +85,18 @@ impl Answer {
     /// A failure, when the answer is an error object.
     ///
     /// # Errors
-    /// [`Failure::Refused`].
+    /// [`Failure::Refused`], or [`Failure::Versions`].
     pub fn into_result(self) -> Result<Self, Failure> {
         if !self.is_error {
             return Ok(self);
         }
-        let code = protocol::codes::code_of(self.text());
-        Err(Failure::Refused { code, message: protocol::codes::message_of(self.text()) })
+        let code = codes::code_of(self.text());
+        if code == i64::from(codes::UNSUPPORTED_VERSION)
+            && let Some(supported) = codes::supported_of(self.text())
+        {
+            return Err(Failure::Versions(supported));
+        }
+        Err(Failure::Refused { code, message: codes::message_of(self.text()) })
     }
 }
 

@@ -24,6 +24,10 @@ pub enum Failure {
     /// The server does not know the session; the request was not run.
     #[error("the server forgot the session")]
     SessionLost,
+    /// An answer that may mean that the session is forgotten, or come from a middle box: whether
+    /// the request was run is not known. Told only of what changes nothing (P28).
+    #[error("the server answered HTTP {0}, perhaps since it forgot the session")]
+    SessionDoubted(u16),
     /// What comes before the request failed, such as opening a session; it was not sent, or not
     /// whole.
     #[error("the request could not be sent: {0}")]
@@ -46,6 +50,9 @@ pub enum Failure {
     /// An answer beyond the limit.
     #[error("the server's answer is longer than {0} bytes")]
     TooLarge(usize),
+    /// The server speaks versions of the protocol that the request was not of.
+    #[error("the server speaks no version of MCP that the manager does, but {}", .0.join(", "))]
+    Versions(Vec<String>),
     /// The server answered a request of ours with a JSON-RPC error.
     #[error("the server answered error {code}: {message}")]
     Refused {
@@ -92,11 +99,14 @@ impl Failure {
             Self::Full(_) => "too many apps are using it".into(),
             Self::Auth(_) => "it refuses the manager's credentials".into(),
             Self::SessionLost => "it keeps forgetting the session".into(),
+            Self::Versions(_) => "it speaks another version of the protocol".into(),
             Self::NotSent(why) => format!("the call could not be handed to it, {}", why.told()),
             Self::Closed => "its session was closed".into(),
             Self::Lost(_) => "the connection broke before it answered".into(),
             Self::Timeout(after) => format!("it did not answer within {} s", after.as_secs()),
-            Self::Status(status) => format!("it answered with HTTP {status}"),
+            Self::Status(status) | Self::SessionDoubted(status) => {
+                format!("it answered with HTTP {status}")
+            }
             Self::Garbage(_) => "its answer was not MCP".into(),
             Self::TooLarge(limit) => format!("its answer was longer than {limit} bytes"),
             // The words are the server's own, and may hold anything (RES-08).

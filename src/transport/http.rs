@@ -164,11 +164,10 @@ impl HttpExchange {
             401 | 403 => Err(Failure::Auth(status)),
             // The server's own 404 proves that nothing was run; a middle box proves nothing,
             // so then only what changes nothing is sent again (P28).
-            404 if self.link.has_session && (read_only || looks_like_rpc()) => {
-                Err(Failure::SessionLost)
-            }
+            404 if self.link.has_session && looks_like_rpc() => Err(Failure::SessionLost),
+            404 if self.link.has_session && read_only => Err(Failure::SessionDoubted(status)),
             400 | 503 if self.link.has_session && read_only && names_session() => {
-                Err(Failure::SessionLost)
+                Err(Failure::SessionDoubted(status))
             }
             200..300 => Answer::read(body, &self.id)?
                 .ok_or_else(|| Failure::Garbage("a message that is no response to ours".into())),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
 use protocol::json::Members;
-use protocol::{Era, Version, codes, headers, message};
+use protocol::{Era, Version, headers, message};
 use tokio::sync::Semaphore;
 
 use crate::endpoint::Endpoint;
@@ -113,7 +113,9 @@ pub(crate) async fn open(
             Err(failure @ (Failure::Unreachable(_) | Failure::Auth(_) | Failure::Settings(_))) => {
                 return Err(failure);
             }
-            Err(failure) if known == Some(Era::Modern) => return Err(failure),
+            Err(failure) if known == Some(Era::Modern) || session::is_modern(&failure) => {
+                return Err(failure);
+            }
             Err(_) => {}
         }
     }
@@ -143,11 +145,7 @@ async fn discover(endpoint: &Arc<Endpoint>) -> Result<(Arc<HttpLink>, String), F
         .map_err(|_| Failure::Timeout(probe))??;
     refused(status)?;
     let answer = Answer::read(body, &id)?.ok_or_else(|| Failure::Garbage("no response".into()))?;
-    if answer.is_error {
-        let code = codes::code_of(answer.text());
-        let message = codes::message_of(answer.text());
-        return Err(Failure::Refused { code, message });
-    }
+    let answer = answer.into_result()?;
     session::speaks_modern(answer.text())?;
     Ok((Arc::new(link), answer.text().to_owned()))
 }

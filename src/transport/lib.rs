@@ -24,5 +24,5 @@ pub use context::{Context, Surroundings};
 pub use exchange::{Answer, Event, Exchange, Notice};
 pub use failure::Failure;
 pub use hop::is_own as is_own_request;
+pub use process::{Stderr, stand_guard};
 pub use session::{CLIENT_INFO, Recipe, Repeat, Request, Session, Wants, next_id};
-pub use stdio::{Stderr, stand_guard};

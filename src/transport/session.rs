@@ -14,7 +14,8 @@ use crate::exchange::{Answer, Exchange, Kind};
 use crate::failure::Failure;
 use crate::http::HttpExchange;
 use crate::http_link::{self, HttpLink};
-use crate::stdio::{Stderr, StdioLink};
+use crate::stdio::StdioLink;
+use process::Stderr;
 
 /// `clientInfo` of ours towards servers.
 pub const CLIENT_INFO: &str =
@@ -287,6 +288,21 @@ pub(crate) fn modern(mut params: Members<'_>) -> String {
     }
     params.set("_meta", &members.to_text());
     params.to_text()
+}
+
+/// Whether a refusal of `server/discover` can come from a modern server alone, which is then not
+/// asked for `initialize` (U19, U20). One that names a version with sessions can be.
+pub(crate) fn is_modern(refusal: &Failure) -> bool {
+    const MODERN: [i32; 3] =
+        [codes::HEADER_MISMATCH, codes::MISSING_CAPABILITY, codes::UNSUPPORTED_VERSION];
+    match refusal {
+        Failure::Versions(supported) => {
+            let known = |version: &String| Version::parse(version).map(Version::era);
+            !supported.iter().any(|version| known(version) == Some(Era::Legacy))
+        }
+        Failure::Refused { code, .. } => MODERN.iter().any(|modern| i64::from(*modern) == *code),
+        _ => false,
+    }
 }
 
 /// Whether a server that answered `server/discover` speaks the version that was asked for.

@@ -1,10 +1,7 @@
 //! A local process as a server: newline-delimited JSON-RPC on its standard input and output.
 //!
-//! This file is the conversation; [`child`] is the process, and [`warden`] sees to it that
-//! none is left when the manager is killed.
-
-mod child;
-mod warden;
+//! This file is the conversation; the process and its end are the business of the crate
+//! `process`.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use catalog::Server;
+use process::{Child, MAX_LINE, Stderr};
 use protocol::json::{self, Members};
 use protocol::{Era, Message, message};
 use tokio::sync::{mpsc, oneshot};
@@ -22,11 +20,6 @@ use crate::context::Context;
 use crate::exchange::{Answer, Event, Notice};
 use crate::failure::Failure;
 use crate::session;
-use crate::wire::MAX_ANSWER;
-use child::Child;
-pub use child::Stderr;
-pub(crate) use warden::Warden;
-pub use warden::stand_guard;
 
 /// How long a silent server has for our modern probe before it is taken for a legacy one.
 const PROBE: Duration = Duration::from_secs(5);
@@ -107,7 +100,9 @@ impl StdioLink {
                     guard.disarm();
                     return Ok((link, Era::Modern, hello));
                 }
-                Err(failure) if known == Some(Era::Modern) => return Err(failure),
+                Err(failure) if known == Some(Era::Modern) || session::is_modern(&failure) => {
+                    return Err(failure);
+                }
                 // Some servers end when the first request is not `initialize` (U20).
                 Err(Failure::Lost(_)) => {
                     drop(guard);
@@ -192,7 +187,7 @@ impl StdioLink {
         context: &Context,
         stderr: &Arc<Stderr>,
     ) -> Result<Arc<Self>, Failure> {
-        let child = Child::spawn(server, context, stderr)?;
+        let child = Child::spawn(server, &context.lookup, &context.warden, stderr)?;
         let (input, lines) = mpsc::channel(QUEUE);
         let link = Arc::new(Self {
             name: server.name.clone(),
@@ -254,7 +249,7 @@ impl StdioLink {
 
     /// Takes one line of the process's output.
     fn take(&self, line: Bytes) {
-        if line.len() > MAX_ANSWER {
+        if line.len() > MAX_LINE {
             let mut pending = self.pending();
             pending.overlong = true;
             return pending.calls.clear();
@@ -298,7 +293,7 @@ impl StdioLink {
 
     fn lost(&self) -> Failure {
         match self.pending().overlong {
-            true => Failure::TooLarge(MAX_ANSWER),
+            true => Failure::TooLarge(MAX_LINE),
             false => Failure::Lost("the process ended".into()),
         }
     }
@@ -380,4 +375,14 @@ fn progress_token(params: &str) -> Option<String> {
     let members = Members::parse(params).ok()?;
     let token = json::string(members.get("progressToken")?)?;
     token.strip_prefix('m').map(str::to_owned)
+}
+
+impl From<process::Error> for Failure {
+    fn from(error: process::Error) -> Self {
+        match error {
+            process::Error::MissingEnv(names) => Self::MissingEnv(names),
+            error @ process::Error::NoCommand => Self::Settings(error.to_string()),
+            error @ process::Error::Start(..) => Self::Unreachable(error.to_string()),
+        }
+    }
 }

@@ -1,5 +1,6 @@
-//! The supervisor of one server: lists its tools, watches for changes, checks its health,
-//! and reconnects for ever (P22). One task per server; no server holds up another.
+//! The supervisor of one server: connects, lists its tools, and reconnects for ever (P22). One
+//! task per server; no server holds up another. What it does while connected is in
+//! [`crate::follow`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -8,31 +9,20 @@ use std::time::Duration;
 use catalog::Known;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
-use transport::{Event, Exchange, Failure, Session};
+use transport::{Failure, Session};
 
 use crate::backoff::Backoff;
+use crate::follow::follow;
 use crate::listing;
-use crate::probe::{Probes, at};
+use crate::probe::at;
 use crate::upstream::Upstream;
 use crate::upstreams::News;
-
-/// How often an idle server is asked whether it lives.
-const HEALTH: Duration = Duration::from_secs(10);
 
 /// A connection that lasted this long was healthy: the pace of attempts starts anew.
 const HEALTHY: Duration = Duration::from_secs(5);
 
-/// Changes that arrive together are read together.
-const COALESCE: Duration = Duration::from_millis(100);
-
-/// Least time between two lists of one server.
-const APART: Duration = Duration::from_secs(1);
-
 /// The longest wait for the next attempt once an app has called a server that is down.
 const WANTED: Duration = Duration::from_secs(2);
-
-/// Wait before a lost change stream is opened again.
-const REOPEN: Duration = Duration::from_secs(5);
 
 /// Where a link stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +108,7 @@ impl Orders {
     }
 
     /// The most urgent order, once there is one. Cancel-safe.
-    async fn next(&self) -> Order {
+    pub(crate) async fn next(&self) -> Order {
         loop {
             let given = self.given.load(Ordering::Acquire);
             let next = Self::ALL.into_iter().find(|order| given & 1 << *order as u8 != 0);
@@ -132,7 +122,7 @@ impl Orders {
 }
 
 /// Why a connection ended.
-enum Ended {
+pub(crate) enum Ended {
     Closed,
     Asked,
     /// The server forgot our session: a new one can be opened at once.
@@ -159,7 +149,10 @@ pub(crate) async fn run(upstream: Arc<Upstream>) {
                     upstream.tell(News::Reopened(upstream.id));
                 }
                 let since = Instant::now();
-                let ended = watch(&upstream, &session).await;
+                let ended = tokio::select! {
+                    ended = follow(&upstream, &session) => ended,
+                    () = upstream.closed.cancelled() => Ended::Closed,
+                };
                 if since.elapsed() >= HEALTHY {
                     backoff.reset();
                     quick = true;
@@ -226,89 +219,9 @@ async fn connect(upstream: &Upstream) -> Result<(Arc<Session>, Known), Failure> 
     }
 }
 
-/// Follows a connection until it ends.
-async fn watch(upstream: &Upstream, session: &Arc<Session>) -> Ended {
-    tokio::select! {
-        ended = follow(upstream, session) => ended,
-        () = upstream.closed.cancelled() => Ended::Closed,
-    }
-}
-
-async fn follow(upstream: &Upstream, session: &Arc<Session>) -> Ended {
-    let (mut stream, mut reopen) = listen(session).await;
-    let mut dirty: Option<Instant> = None;
-    let mut listed_at = Instant::now();
-    let mut health = tokio::time::interval_at(Instant::now() + HEALTH, HEALTH);
-    let mut probes = Probes::new(upstream, session);
-    loop {
-        let check = tokio::select! {
-            order = upstream.orders.next() => match order {
-                Order::Reconnect => return Ended::Asked,
-                Order::Check => true,
-                Order::List => {
-                    dirty.get_or_insert_with(|| due(listed_at));
-                    false
-                }
-            },
-            event = next(&mut stream) => match event {
-                Ok(true) => {
-                    dirty.get_or_insert_with(|| due(listed_at));
-                    false
-                }
-                Ok(false) => false,
-                Err(failure) => {
-                    stream = None;
-                    reopen = later(&failure);
-                    matches!(failure, Failure::Lost(_))
-                }
-            },
-            () = at(reopen) => {
-                (stream, reopen) = listen(session).await;
-                // What changed while nobody listened is read now.
-                dirty.get_or_insert_with(|| due(listed_at));
-                false
-            }
-            () = at(dirty) => {
-                let server = upstream.settings();
-                match listing::read(session, &server.name, server.timeout).await {
-                    Ok(known) => listed(upstream, known).await,
-                    Err(failure) => return ended(failure),
-                }
-                (dirty, listed_at) = (None, Instant::now());
-                false
-            }
-            failure = probes.failed() => return ended(failure),
-            _ = health.tick() => true,
-        };
-        if check {
-            probes.start();
-        }
-    }
-}
-
-/// When to read the tools again: soon, so that changes that come together are read together,
-/// but never close upon the last time, however many changes a server tells of.
-fn due(listed_at: Instant) -> Instant {
-    (Instant::now() + COALESCE).max(listed_at + APART)
-}
-
-/// Opens the change stream, or says when to try again.
-async fn listen(session: &Session) -> (Option<Exchange>, Option<Instant>) {
-    match session.listen().await {
-        Ok(stream) => (Some(stream), None),
-        Err(failure) => (None, later(&failure)),
-    }
-}
-
-/// When to open the change stream again: never, where the server says that it offers none.
-fn later(failure: &Failure) -> Option<Instant> {
-    let none = matches!(failure, Failure::Status(400 | 404 | 405 | 501) | Failure::Refused { .. });
-    (!none).then(|| Instant::now() + REOPEN)
-}
-
 /// Hands the tools over and waits until requests see them, so that who waited for the
 /// connection finds them.
-async fn listed(upstream: &Upstream, known: Known) {
+pub(crate) async fn listed(upstream: &Upstream, known: Known) {
     let (taken, seen) = oneshot::channel();
     // A server that was replaced meanwhile must not speak for its successor.
     if upstream.closed.is_cancelled() {
@@ -318,27 +231,6 @@ async fn listed(upstream: &Upstream, known: Known) {
     tokio::select! {
         _ = seen => {}
         () = upstream.closed.cancelled() => {}
-    }
-}
-
-fn ended(failure: Failure) -> Ended {
-    match failure {
-        Failure::SessionLost => Ended::Forgotten,
-        failure => Ended::Lost(failure),
-    }
-}
-
-/// Whether the next event of the stream says that the tools changed.
-async fn next(stream: &mut Option<Exchange>) -> Result<bool, Failure> {
-    match stream {
-        None => std::future::pending().await,
-        Some(stream) => match stream.next().await? {
-            Event::Notice(notice) => Ok(notice.method == "notifications/tools/list_changed"),
-            // An error means that the server offers no such stream; a result, that it ended.
-            Event::Answer(answer) => {
-                answer.into_result().and(Err(Failure::Lost("the stream ended".into())))
-            }
-        },
     }
 }
 

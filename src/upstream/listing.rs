@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::{Known, Tool};
-use protocol::codes;
 use protocol::json::{self, Members};
+use protocol::{Era, codes};
 use transport::{Failure, Session};
 
 /// Pages of one list; a server that goes on for ever is cut there.
-const MAX_PAGES: usize = 1000;
+const MAX_PAGES: u32 = 1000;
 
 /// Bytes of one list, over all its pages.
 const MAX_BYTES: usize = 64 << 20;
@@ -30,50 +30,30 @@ pub(crate) async fn read(
 }
 
 async fn pages(session: &Session, server: &str, within: Duration) -> Result<Known, Failure> {
-    let mut tools: Vec<Arc<Tool>> = Vec::new();
-    let mut names = HashSet::new();
+    let mut tools = Tools::default();
     let mut cursors = HashSet::new();
     let mut cursor: Option<String> = None;
-    let mut bytes = 0;
-    for _ in 0..MAX_PAGES {
+    for number in 1.. {
         let mut params = Members::default();
         if let Some(cursor) = &cursor {
             params.set("cursor", cursor);
         }
         let page = match session.ask("tools/list", params, within).await {
             Err(Failure::Refused { code, .. })
-                if code == i64::from(codes::METHOD_NOT_FOUND) && tools.is_empty() =>
+                if code == i64::from(codes::METHOD_NOT_FOUND) && number == 1 =>
             {
                 break;
             }
             page => page?,
         };
-        bytes += page.text().len();
-        if bytes > MAX_BYTES {
-            return Err(Failure::TooLarge(MAX_BYTES));
-        }
-        let garbage = |error: json::Unexpected| Failure::Garbage(format!("tools/list: {error}"));
-        let page = Members::parse(page.text()).map_err(garbage)?;
-        for text in json::elements(page.get("tools").unwrap_or("[]")).map_err(garbage)? {
-            match Tool::parse(text) {
-                Ok(tool) if names.insert(tool.name.clone()) => {
-                    if !tool.dropped.is_empty() {
-                        let (tool, members) = (&tool.name, tool.dropped.join(", "));
-                        tracing::warn!(
-                            server,
-                            tool,
-                            members,
-                            "left out malformed members of a tool"
-                        );
-                    }
-                    tools.push(Arc::new(tool));
-                }
-                Ok(tool) => tracing::warn!(server, tool = tool.name, "a tool is listed twice"),
-                Err(error) => tracing::warn!(server, %error, "left a tool out"),
+        let next = tools.take(page.text(), session, server)?;
+        match next {
+            Some(_) if number == MAX_PAGES => {
+                tracing::warn!(server, pages = number, "tools/list does not end; it is cut there");
+                break;
             }
-        }
-        match page.get("nextCursor").filter(|raw| *raw != "null") {
-            Some(next) if cursors.insert(next.to_owned()) => cursor = Some(next.to_owned()),
+            // Any text is a cursor, also an empty one (U17).
+            Some(next) if cursors.insert(next.clone()) => cursor = Some(next),
             Some(_) => {
                 tracing::warn!(server, "tools/list repeats a cursor; the list ends there");
                 break;
@@ -81,5 +61,52 @@ async fn pages(session: &Session, server: &str, within: Duration) -> Result<Know
             None => break,
         }
     }
-    Ok(Known { tools: tools.into(), ..Known::about(&session.hello) })
+    Ok(Known { tools: tools.list.into(), ..Known::about(&session.hello) })
+}
+
+/// What has been read of a list.
+#[derive(Default)]
+struct Tools {
+    list: Vec<Arc<Tool>>,
+    names: HashSet<String>,
+    bytes: usize,
+}
+
+impl Tools {
+    /// Takes a page; the raw cursor of the next one, if there is one.
+    fn take(
+        &mut self,
+        page: &str,
+        session: &Session,
+        server: &str,
+    ) -> Result<Option<String>, Failure> {
+        self.bytes += page.len();
+        if self.bytes > MAX_BYTES {
+            return Err(Failure::TooLarge(MAX_BYTES));
+        }
+        let garbage = |error: json::Unexpected| Failure::Garbage(format!("tools/list: {error}"));
+        let page = Members::parse(page).map_err(garbage)?;
+        for text in json::elements(page.get("tools").unwrap_or("[]")).map_err(garbage)? {
+            match Tool::parse(text) {
+                Ok(tool) => self.add(tool, session, server),
+                Err(error) => tracing::warn!(server, %error, "left a tool out"),
+            }
+        }
+        Ok(page.get("nextCursor").filter(|raw| *raw != "null").map(str::to_owned))
+    }
+
+    fn add(&mut self, tool: Tool, session: &Session, server: &str) {
+        let mirrors = session.era == Era::Modern && !session.is_local();
+        if let Some(why) = tool.header_fault.filter(|_| mirrors) {
+            tracing::warn!(server, tool = tool.name, why, "left a tool out: its `x-mcp-header`");
+        } else if !self.names.insert(tool.name.clone()) {
+            tracing::warn!(server, tool = tool.name, "a tool is listed twice");
+        } else {
+            if !tool.dropped.is_empty() {
+                let (tool, members) = (&tool.name, tool.dropped.join(", "));
+                tracing::warn!(server, tool, members, "left out malformed members of a tool");
+            }
+            self.list.push(Arc::new(tool));
+        }
+    }
 }

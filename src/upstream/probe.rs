@@ -14,7 +14,7 @@ use crate::link::State;
 use crate::upstream::Upstream;
 
 /// A probe that is not answered within this says that the server is silent.
-const LATE: Duration = Duration::from_millis(1500);
+pub(crate) const LATE: Duration = Duration::from_millis(1500);
 
 /// Questions whether the server lives; one at a time, until one is late.
 pub(crate) struct Probes<'a> {

@@ -9,7 +9,7 @@ use crate::tree::{bare, files, none, read, sources};
 
 /// The picture in ARCHITECTURE.md, edge by edge. Arrows point down only: a crate uses none
 /// that stands above it here.
-const EDGES: [(&str, &[&str]); 15] = [
+const EDGES: [(&str, &[&str]); 16] = [
     ("mcp-manager", &["catalog", "demo", "filters", "gateway", "port", "protocol", "store"]),
     ("port", &["admin", "filters", "gateway"]),
     ("filters", &["gateway", "protocol"]),
@@ -18,7 +18,8 @@ const EDGES: [(&str, &[&str]); 15] = [
     ("conversation", &["catalog", "protocol"]),
     ("metrics", &["catalog", "store"]),
     ("upstream", &["catalog", "protocol", "transport"]),
-    ("transport", &["catalog", "protocol"]),
+    ("transport", &["catalog", "process", "protocol"]),
+    ("process", &["catalog"]),
     ("store", &["catalog"]),
     ("catalog", &["protocol"]),
     ("protocol", &[]),
@@ -41,7 +42,7 @@ const HOMES: [(&str, &[&str]); 12] = [
     ("hyper", &["loadtest"]),
     ("clap", &["fixture", "loadtest", "mcp-manager"]),
     ("anyhow", &["demo", "fixture", "loadtest", "mcp-manager", "port"]),
-    ("nix", &["loadtest", "mcp-manager", "transport"]),
+    ("nix", &["loadtest", "mcp-manager", "process"]),
 ];
 
 /// Built apart, with a fuzzer's flags: no member of the workspace, and its versions are its own.

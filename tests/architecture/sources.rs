@@ -18,7 +18,7 @@ const REVEALED: [&str; 9] = [
     "src/gateway/manage/check.rs",
     "src/store/change.rs",
     "src/transport/endpoint.rs",
-    "src/transport/stdio/child.rs",
+    "src/process/child.rs",
 ];
 
 fn lines_of(sources: &[Source], holds: impl Fn(&str) -> bool) -> Vec<String> {

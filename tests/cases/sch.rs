@@ -74,8 +74,20 @@ fn sch_03_a_tool_without_a_schema_is_listed_with_the_least_and_can_be_called() {
 #[test]
 fn sch_04_a_strange_output_schema_does_not_hide_the_tool() {
     same(&[
-        r##"{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"$ref":"#/$defs/nowhere"}}"##,
+        r##"{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"type":"object","$ref":"#/$defs/nowhere"}}"##,
         r#"{"name":"b","inputSchema":{"type":"object"},"outputSchema":{"$schema":"http://json-schema.org/draft-04/schema#","type":"object","id":"x","properties":{"n":{"minimum":0,"exclusiveMinimum":true}}}}"#,
         r#"{"name":"c","inputSchema":{"type":"object"},"outputSchema":{"type":"object","pattern":"("}}"#,
     ]);
+}
+
+/// The schemas of these clients' SDKs want an object's, and throw the whole list away.
+#[test]
+fn sch_04_an_output_schema_that_older_clients_throw_on_is_left_out_for_them() {
+    let odd = Odd::of(&[
+        r##"{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"$ref":"#/$defs/nowhere"}}"##,
+    ])
+    .start();
+    let (_gateway, mut session) = before(&odd);
+    let listed: Vec<String> = session.tools().into_iter().map(|tool| tool.text).collect();
+    assert_eq!(listed, [r#"{"name":"a","inputSchema":{"type":"object"}}"#]);
 }

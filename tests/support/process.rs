@@ -116,6 +116,16 @@ pub(crate) fn with_word(word: &str) -> Vec<i32> {
     .collect()
 }
 
+/// Living children of this process that have this word on their command line.
+pub(crate) fn children_with_word(parent: i32, word: &str) -> Vec<i32> {
+    let of_parent = |id: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let rest = stat.rsplit(')').next().unwrap_or_default();
+        rest.split_whitespace().nth(1).and_then(|id| id.parse().ok()) == Some(parent)
+    };
+    with_word(word).into_iter().filter(of_parent).collect()
+}
+
 /// Children of this process that have ended and that it has not asked about.
 pub(crate) fn zombies_of(parent: i32) -> usize {
     let running = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);

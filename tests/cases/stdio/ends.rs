@@ -13,7 +13,7 @@ use crate::cases::call;
 use crate::support::gateway::Gateway;
 use crate::support::mcp::{Peer, Session};
 use crate::support::peers::Local;
-use crate::support::process::{with_word, zombies_of};
+use crate::support::process::{children_with_word, with_word, zombies_of};
 use crate::support::{SOON, eventually, http};
 
 /// The rough server behind a shell that only waits for it, as `npx` and `uvx` do.
@@ -80,6 +80,26 @@ fn std_03_nothing_is_left_when_the_gateway_is_killed() {
         gateway.kill9();
         settle(&word, 0);
     }
+}
+
+#[test]
+fn std_03_a_warden_that_is_killed_is_replaced_at_once() {
+    let word = own_word("warden");
+    let _swept = Swept(&word);
+    let (mut gateway, _session, _) = with_wrapped(&["stubborn"], &word);
+    let warden = || children_with_word(gateway.pid(), "warden");
+    let first = warden();
+    assert_eq!(first.len(), 1, "{first:?}");
+    end(&first[0].to_string());
+    // No local server starts or ends meanwhile.
+    eventually("another warden", SOON, || {
+        warden().first().is_some_and(|second| *second != first[0]).then_some(())
+    });
+    assert_eq!(zombies_of(gateway.pid()), 0);
+    assert!(gateway.whole_log().contains("the warden of local servers has ended"));
+    settle(&word, 4);
+    gateway.kill9();
+    settle(&word, 0);
 }
 
 #[test]

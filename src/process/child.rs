@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use catalog::{Server, Transport};
+use catalog::{Lookup, Server, Transport};
 use memchr::memchr;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -15,10 +15,10 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::context::Context;
-use crate::failure::{Failure, expand};
-use crate::stdio::warden::Watch;
-use crate::wire::MAX_ANSWER;
+use crate::warden::{Warden, Watch};
+
+/// Longest line of output; what is longer has no end, and the process is ended for it (STD-05).
+pub const MAX_LINE: usize = 64 << 20;
 
 /// What a process gets of our environment; secrets of the manager and of other servers are
 /// not among it (STD-06).
@@ -48,7 +48,8 @@ impl Stderr {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    pub(super) fn push(&self, line: &[u8]) {
+    /// Adds a line that is to be seen among them.
+    pub fn push(&self, line: &[u8]) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == STDERR_LINES {
             lines.pop_front();
@@ -57,8 +58,22 @@ impl Stderr {
     }
 }
 
+/// Why a process could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It is a server over HTTP.
+    #[error("the server has no command")]
+    NoCommand,
+    /// Its variables refer to environment variables that are not set.
+    #[error("environment variables not set: {}", .0.join(", "))]
+    MissingEnv(Vec<String>),
+    /// The system does not start it.
+    #[error("cannot start `{0}`: {1}")]
+    Start(String, std::io::Error),
+}
+
 /// A started process.
-pub(crate) struct Child {
+pub struct Child {
     stderr: Arc<Stderr>,
     name: String,
     process: tokio::process::Child,
@@ -70,21 +85,28 @@ pub(crate) struct Child {
     errors: ChildStderr,
 }
 
+impl std::fmt::Debug for Child {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Child").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 impl Child {
-    /// Starts the server's command in a process group of its own.
+    /// Starts the server's command in a process group of its own. Call within a runtime.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(crate) fn spawn(
+    pub fn spawn(
         server: &Server,
-        context: &Context,
+        lookup: &Lookup,
+        warden: &Arc<Warden>,
         stderr: &Arc<Stderr>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, Error> {
         let Transport::Stdio { command, args, env, cwd } = &server.transport else {
-            return Err(Failure::Settings("the server has no command".into()));
+            return Err(Error::NoCommand);
         };
         let values = env.iter().map(|(_, value)| value.reveal());
-        let values = expand(values, &*context.lookup)?;
+        let values = catalog::reference::expand(values, &**lookup).map_err(Error::MissingEnv)?;
         let mut prepared = Command::new(command);
         prepared
             .args(args)
@@ -99,15 +121,13 @@ impl Child {
         if let Some(cwd) = cwd {
             prepared.current_dir(cwd);
         }
-        let mut process = prepared
-            .spawn()
-            .map_err(|error| Failure::Unreachable(format!("cannot start `{command}`: {error}")))?;
+        let mut process = prepared.spawn().map_err(|error| Error::Start(command.clone(), error))?;
         let group = process.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
-        let missing = || Failure::Unreachable("the process has no pipes".into());
+        let missing = || Error::Start(command.clone(), std::io::ErrorKind::BrokenPipe.into());
         Ok(Self {
             stderr: stderr.clone(),
             name: server.name.clone(),
-            watch: group.map(|group| context.warden.watch(group)),
+            watch: group.map(|group| warden.watch(group)),
             group,
             stdin: process.stdin.take().ok_or_else(missing)?,
             stdout: process.stdout.take().ok_or_else(missing)?,
@@ -118,7 +138,7 @@ impl Child {
 
     /// Moves lines both ways until the process ends or `stop` is called, then makes sure
     /// that its whole group is gone.
-    pub(crate) async fn run(
+    pub async fn run(
         self,
         mut input: mpsc::Receiver<String>,
         stop: CancellationToken,
@@ -184,8 +204,8 @@ async fn read_lines(name: String, mut stdout: ChildStdout, mut each: impl FnMut(
             }
         }
         searched = buffer.len();
-        if searched > MAX_ANSWER {
-            tracing::warn!(server = name, limit = MAX_ANSWER, "a line has no end; closing");
+        if searched > MAX_LINE {
+            tracing::warn!(server = name, limit = MAX_LINE, "a line has no end; closing");
             // Longer than any line that is one: who takes it knows what that means.
             each(buffer.freeze());
             return;
