@@ -125,7 +125,7 @@ fn faults() -> [Fault; 12] {
         fault("killed, local process", Before, RERUN, || processes::stdio(Blow::Kill)),
         fault("frozen", Before, ALL_WELL, || processes::http(Blow::Freeze)),
         fault("frozen, local process", Before, ALL_WELL, || processes::stdio(Blow::Freeze)),
-        fault("half-open connections", Before, NO_RERUN, victims::half_open),
+        fault("half-open connections", Before, RERUN, victims::half_open),
         Fault { noticed: false, ..fault("slow", After, ALL_WELL, victims::slow) },
         fault("garbage", After, NO_RERUN, victims::garbage),
         fault("session lost", After, ALL_WELL, victims::session_lost),

@@ -22,6 +22,10 @@ const LOOK: Duration = Duration::from_secs(1);
 /// order answers what it has begun.
 const AWAY: Duration = Duration::from_millis(1500);
 
+/// How long a server that was silent may be back before a call that may run twice is taken for
+/// lost: it hangs on a connection that died without a word (half-open).
+const BACK: Duration = Duration::from_secs(2);
+
 /// Pause between attempts to send a call again.
 const AGAIN: Duration = Duration::from_millis(250);
 
@@ -103,6 +107,8 @@ impl Call {
                 self.begun = Box::pin(again).await.map_err(Failure::before_sending)?;
                 self.unsent = false;
             }
+            // Once: a server that is slow again and again is not asked ever more often.
+            let may_hang = self.begun.repeat != Repeat::Never && self.reruns == 0;
             let Begun { slot, exchange, hearing, .. } = &mut self.begun;
             if let Some((answer, until)) = &self.answered {
                 return match tokio::time::timeout_at(*until, heard(hearing)).await {
@@ -119,7 +125,7 @@ impl Call {
                 notice = heard(hearing) => return Ok(Event::Notice(notice)),
                 event = exchange.next() => event,
                 () = slot.taken.cancelled() => return Err(Failure::Closed),
-                failure = watch_over(&self.upstream, slot) => Err(failure),
+                failure = watch_over(&self.upstream, slot, may_hang) => Err(failure),
             };
             match event {
                 Err(Failure::SessionLost) if !self.renewed => {
@@ -198,9 +204,12 @@ async fn heard(hearing: &mut Option<Hearing>) -> Notice {
 
 /// Ends when the server can certainly not answer any more although its connection is still
 /// open: it has been away for a while, or came back without knowing the session. A server
-/// that is merely silent is waited for: it may be busy with this very call.
-async fn watch_over(upstream: &Upstream, slot: &Slot) -> Failure {
+/// that is merely silent is waited for: it may be busy with this very call. One that was silent
+/// and answers others again has lost a call that `may_hang` (P25).
+async fn watch_over(upstream: &Upstream, slot: &Slot, may_hang: bool) -> Failure {
     let mut forgot = upstream.forgot.load(Ordering::Relaxed);
+    let mut was_silent = false;
+    let mut back: Option<Instant> = None;
     loop {
         tokio::time::sleep(LOOK).await;
         upstream.orders.give(Order::Check);
@@ -211,6 +220,15 @@ async fn watch_over(upstream: &Upstream, slot: &Slot) -> Failure {
         }
         if upstream.away_for().is_some_and(|away| away >= AWAY) {
             return Failure::Lost("the server is gone".into());
+        }
+        match upstream.state() {
+            State::Silent => (was_silent, back) = (true, None),
+            State::Connected if was_silent && may_hang => {
+                if back.get_or_insert_with(Instant::now).elapsed() >= BACK {
+                    return Failure::Lost("the connection of the call was lost".into());
+                }
+            }
+            _ => back = None,
         }
         let now = upstream.forgot.load(Ordering::Relaxed);
         if std::mem::replace(&mut forgot, now) != now && forgotten(slot).await {

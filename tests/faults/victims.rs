@@ -185,8 +185,8 @@ impl Victim for HalfOpen {
             .odd
             .url("/mcp")
             .replace(&self.odd.address.to_string(), &self.relay.address.to_string());
-        // The connection gives no sign, so this alone ends the wait for an answer.
-        json!({"name": "server", "url": url, "call_timeout_ms": 6000})
+        // The connection gives no sign, so this alone ends the wait of what may not run twice.
+        json!({"name": "server", "url": url, "call_timeout_ms": 10_000})
     }
 
     fn runs(&self) -> Runs {
