@@ -1,9 +1,9 @@
 # One word per chore. Each line here works without make, too.
 
-.PHONY: help demo test faults load lint setup
+.PHONY: help demo test faults load bench-search models lint setup
 
 help: ## This list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: ## Build the manager and show it at work with servers of its own
 	tests/setup.sh build
@@ -21,6 +21,13 @@ load: ## Measure the manager under load and write the report
 	tests/setup.sh load
 	cargo build --release --package mcp-manager --package mcpm-loadtest
 	target/release/mcpm-loadtest report --gateway target/release/mcp-manager
+
+models: ## Fetch a small embedding model and ONNX Runtime, for search by meaning
+	tests/setup.sh models
+
+bench-search: models ## Whether search finds the right tool: recall and rank on three sets of questions
+	cargo build --release --package mcpm-bench
+	target/release/mcpm-bench search --model tests/.cache/models/minilm
 
 lint: ## Format, clippy, and cargo-deny where it is installed
 	cargo fmt --all --check

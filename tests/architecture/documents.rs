@@ -168,7 +168,9 @@ fn every_make_target_that_is_spoken_of_is_there() {
     for path in files(".md") {
         let text = read(&path);
         let spoken_of = text.split(['`', '\n']).filter_map(|part| part.strip_prefix("make "));
-        for target in spoken_of.filter_map(|rest| words(rest).next()) {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let targets = spoken_of.filter_map(|rest| rest.split(|c| !is_name(c)).next());
+        for target in targets.filter(|target| !target.is_empty()) {
             if !makefile.lines().any(|line| line.starts_with(&format!("{target}:"))) {
                 offences.push(format!("{path}: make {target}"));
             }
