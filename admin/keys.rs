@@ -65,7 +65,7 @@ fn fields(input: &Input) -> Result<KeyFields, Error> {
 }
 
 /// What is no number is no key's id.
-fn id(input: &Input) -> Result<KeyId, Error> {
+pub(crate) fn id(input: &Input) -> Result<KeyId, Error> {
     let missing = || manage::Error::NotFound { what: "key", name: input.name.clone() };
     Ok(KeyId(input.name.parse().map_err(|_| missing())?))
 }

@@ -1,8 +1,8 @@
 //! Requests from people: the management API, the page that is built on it, health and metrics.
 //!
 //! The caller has checked the Host and read the whole body within its limit; what is left is
-//! CORS, the admin token, the route, and one file per noun that asks the gateway. Streams,
-//! search and statistics have no place here yet.
+//! CORS, the admin token, the route, and one file per noun that asks the gateway. Streams and
+//! statistics have no place here yet.
 //!
 //! Reading order: [`routes`] (the table of endpoints), [`cors`] and [`token`] (who may ask),
 //! [`body`] (what was sent), the nouns, [`answer`] and [`error`] (what goes back).
@@ -15,6 +15,7 @@ mod error;
 mod groups;
 mod health;
 mod keys;
+mod overrides;
 mod portal;
 mod routes;
 mod token;

@@ -13,12 +13,16 @@
 //! | POST | `/api/v1/upstreams/{name}/reconnect` | drops every session, opens a fresh link |
 //! | POST | `/api/v1/test-connection` | tries a server that is not registered |
 //! | GET | `/api/v1/tools` | lists every tool |
+//! | GET | `/api/v1/overrides` | lists other words for tools |
+//! | POST | `/api/v1/overrides` | gives a tool other words, or its server's back |
+//! | POST | `/api/v1/search` | tools that fit a task |
 //! | GET | `/api/v1/keys` | lists keys |
 //! | POST | `/api/v1/keys` | makes a key; its secret is shown this once |
 //! | PATCH | `/api/v1/keys/{id}` | moves or labels a key |
 //! | DELETE | `/api/v1/keys/{id}` | removes a key |
 //! | POST | `/api/v1/keys/{id}/revoke` | cuts a key off |
 //! | POST | `/api/v1/keys/{id}/reissue` | a new secret for the same key |
+//! | GET | `/api/v1/keys/{id}/adaptive` | what a key's app has learned |
 //! | GET | `/api/v1/audit` | what was changed, in sentences |
 //! | GET | `/metrics` | metrics in Prometheus' text format |
 //! | GET | `/livez` | 200 while the process runs |
@@ -34,7 +38,7 @@ use http::Method;
 
 use crate::answer::Answer;
 use crate::error::Error;
-use crate::{audit, groups, health, keys, portal, tools, upstreams};
+use crate::{audit, groups, health, keys, overrides, portal, tools, upstreams};
 
 /// One endpoint.
 pub(crate) struct Route {
@@ -87,12 +91,16 @@ static ROUTES: &[Route] = &[
     }),
     api(Method::POST, "/api/v1/test-connection", |g, i| Box::pin(upstreams::test(g, i))),
     api(Method::GET, "/api/v1/tools", |g, _| Box::pin(tools::list(g))),
+    api(Method::GET, "/api/v1/overrides", |g, _| Box::pin(overrides::list(g))),
+    api(Method::POST, "/api/v1/overrides", |g, i| Box::pin(overrides::set(g, i))),
+    api(Method::POST, "/api/v1/search", |g, i| Box::pin(tools::search(g, i))),
     api(Method::GET, "/api/v1/keys", |g, _| Box::pin(keys::list(g))),
     api(Method::POST, "/api/v1/keys", |g, i| Box::pin(keys::create(g, i))),
     api(Method::PATCH, "/api/v1/keys/{id}", |g, i| Box::pin(keys::patch(g, i))),
     api(Method::DELETE, "/api/v1/keys/{id}", |g, i| Box::pin(keys::delete(g, i))),
     api(Method::POST, "/api/v1/keys/{id}/revoke", |g, i| Box::pin(keys::revoke(g, i))),
     api(Method::POST, "/api/v1/keys/{id}/reissue", |g, i| Box::pin(keys::reissue(g, i))),
+    api(Method::GET, "/api/v1/keys/{id}/adaptive", |g, i| Box::pin(tools::learned(g, i))),
     api(Method::GET, "/api/v1/audit", |g, _| Box::pin(audit::list(g))),
     Route {
         method: Method::GET,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gateway::{Caller, Conversation, Denied, Gateway};
+use gateway::{Caller, Conversation, Denied, Gateway, Memory};
 use pingora_core::Result;
 use protocol::json::{self, Members};
 use protocol::meta::RequestMeta;
@@ -143,6 +143,18 @@ impl Request<'_> {
         Refusal::Params { id: self.id.to_owned(), why: why.into(), bad_request: false }
     }
 
+    /// What the client used and was told, in this session and those before it; one without
+    /// sessions is known by its name.
+    pub(crate) fn memory(&self) -> Arc<Memory> {
+        match &self.conversation {
+            Some(conversation) => conversation.memory.clone(),
+            None => {
+                let info = self.meta.client_info;
+                self.gateway.conversations.memory(self.caller, &client_name(info))
+            }
+        }
+    }
+
     /// A string member of `params`.
     pub(crate) fn text(&self, key: &str) -> Option<String> {
         json::string(self.params.get(key)?).map(|text| text.into_owned())
@@ -153,6 +165,12 @@ impl Request<'_> {
         let [head, tail] = message::around_result(self.id);
         [Bytes::from(head), result, Bytes::from(tail)]
     }
+}
+
+/// The name in a raw `clientInfo`; empty where there is none.
+pub(crate) fn client_name(info: Option<&str>) -> String {
+    let info = info.and_then(|raw| Members::parse(raw).ok()).unwrap_or_default();
+    info.get("name").and_then(json::string).unwrap_or_default().into_owned()
 }
 
 /// Whether the header claims the modern era; such a request must also carry its `_meta`.

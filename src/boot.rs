@@ -2,13 +2,14 @@
 //! down again.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use catalog::ServerId;
 use filters::{Bind, Hosts};
-use gateway::{Gateway, Options, Surroundings};
+use gateway::{Gateway, LIBRARY, Options, Places, Surroundings};
 use port::{Front, Lanes, Limits, Listener, Tls};
 use store::{AuditKind, Change, Store};
 use tokio::sync::watch;
@@ -149,8 +150,25 @@ pub(crate) fn options(settings: &Settings) -> Options {
         client_idle: settings.sessions.client_idle,
         calls_per_key: settings.limits.calls_per_key,
         sessions_per_key: settings.limits.sessions_per_key,
+        search: places(settings),
         version: env!("CARGO_PKG_VERSION"),
     }
+}
+
+/// Where the model for search and its runtime are looked for.
+fn places(settings: &Settings) -> Option<Places> {
+    let model = settings.search.model.clone()?;
+    let libraries = match &settings.search.onnxruntime {
+        Some(file) => vec![file.clone()],
+        None => {
+            let program = std::env::current_exe().ok();
+            let beside = program.as_deref().and_then(Path::parent).map(Path::to_owned);
+            let data = settings.boot.db.parent().map(Path::to_owned);
+            let folders = [Some(model.clone()), beside, data];
+            folders.into_iter().flatten().map(|folder| folder.join(LIBRARY)).collect()
+        }
+    };
+    Some(Places { libraries, model })
 }
 
 /// Values for `${NAME}` in servers' settings: the environment and the `.env` files. And this

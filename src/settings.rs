@@ -43,6 +43,9 @@ pub(crate) struct Settings {
     /// Sessions of apps with the manager, and of the manager with servers.
     #[serde(deserialize_with = "text::section")]
     pub(crate) sessions: Sessions,
+    /// Search for tools by what they mean; without a model, words are matched.
+    #[serde(deserialize_with = "text::section")]
+    pub(crate) search: Search,
     /// First-run seed: the servers of a fresh database. After the first start the database is
     /// the truth, and this is not read again.
     #[serde(deserialize_with = "text::section")]
@@ -70,6 +73,7 @@ impl Default for Settings {
             log: Log::default(),
             metrics: Metrics::default(),
             sessions: Sessions::default(),
+            search: Search::default(),
             upstreams: Vec::new(),
             groups: SeedGroup::usual(),
             admin_token: None,
@@ -214,6 +218,17 @@ impl Default for Sessions {
     }
 }
 
+/// Search for tools by what they mean.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Search {
+    /// The folder of an embedding model: model.onnx and tokenizer.json. MCPM_SEARCH_MODEL
+    pub(crate) model: Option<PathBuf>,
+    /// The file of ONNX Runtime, 1.24 or newer; null looks beside the model, beside this
+    /// program, beside the database. MCPM_ONNXRUNTIME
+    pub(crate) onnxruntime: Option<PathBuf>,
+}
+
 impl Settings {
     /// Reads the named conf file, or `conf/mcp-manager.yaml` if there is one, or takes the
     /// defaults; then lets the environment win. `.env` files beside the conf file and in the
@@ -270,6 +285,8 @@ impl Settings {
         env.set_some("MCPM_ALLOWED_ORIGINS", &mut boot.allowed_origins)?;
         env.set_some("MCPM_TLS_CERT", &mut boot.tls_cert)?;
         env.set_some("MCPM_TLS_KEY", &mut boot.tls_key)?;
+        env.set_some("MCPM_SEARCH_MODEL", &mut self.search.model)?;
+        env.set_some("MCPM_ONNXRUNTIME", &mut self.search.onnxruntime)?;
         env.set("MCPM_LOG_FORMAT", &mut self.log.format)?;
         env.set("MCPM_LOG_LEVEL", &mut self.log.level)?;
         self.admin_token = env.secret("MCPM_ADMIN_TOKEN", "MCPM_ADMIN_TOKEN_FILE")?;

@@ -76,17 +76,20 @@ fn a_name_on_two_servers_answers_for_each() {
     let names = session.tool_names();
     assert!(!names.contains(&"whoami".to_owned()), "{names:?}");
     assert!(names.contains(&"greet".to_owned()), "a unique name stays: {names:?}");
-    for server in ["ts", "py"] {
+    // What happened meanwhile is told once (P55).
+    let told = "ts\nSince your last call: server `py` was added.";
+    for (server, expect) in [("ts", told), ("py", "py"), ("ts", "ts")] {
         let name = format!("{server}__whoami");
         assert!(names.contains(&name), "{names:?}");
-        assert_eq!(session.call(&name, "{}").text(), server);
+        assert_eq!(session.call(&name, "{}").text(), expect);
     }
 
     // When one of them goes, the other has its plain name again.
     let (status, _) = gateway.api("DELETE", "/upstreams/py", &json!(null));
     assert_eq!(status, 200);
     assert!(session.tool_names().contains(&"whoami".to_owned()));
-    assert_eq!(session.call("whoami", "{}").text(), "ts");
+    let told = "ts\nSince your last call: server `py` was removed.";
+    assert_eq!(session.call("whoami", "{}").text(), told);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod eras;
 mod faults;
 mod front;
 mod hostile;
+mod hybrid;
 mod limits;
 mod real_clients;
 mod real_servers;

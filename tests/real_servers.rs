@@ -288,7 +288,7 @@ fn all_of_them_behind_one_key() {
 }
 
 /// A repository with two commits and an unstaged change, the same at every run.
-fn repository() -> TempDir {
+pub(crate) fn repository() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nothing is what it was.txt");
     git_command(folder.path(), &["init", "--quiet", "--initial-branch=main"]);

@@ -7,7 +7,7 @@ use protocol::{Version, json, message};
 
 use crate::refusal::Refusal;
 use crate::reply::Client;
-use crate::rpc::Request;
+use crate::rpc::{Request, client_name};
 
 /// What the manager offers: tools that change, log messages, and empty lists of the rest.
 pub(crate) const CAPABILITIES: &str =
@@ -25,7 +25,9 @@ pub(crate) async fn serve(request: &Request<'_>, client: &mut Client<'_>) -> Res
         return client.refuse(&refusal).await;
     };
     let version = Version::negotiate(&asked);
-    let Some(conversation) = request.gateway.conversations.open(request.caller, version) else {
+    let name = client_name(request.params.get("clientInfo"));
+    let opened = request.gateway.conversations.open(request.caller, version, &name);
+    let Some(conversation) = opened else {
         return client.refuse(&Refusal::Internal { id: request.id.to_owned() }).await;
     };
     let result = format!(

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gateway::{Caller, Conversation, Gateway, Kept};
+use gateway::{Caller, Conversation, Gateway, Kept, Memory};
 use pingora_core::Result;
 use protocol::json::Members;
 use protocol::{bridge, message, meta};
@@ -50,7 +50,8 @@ pub(crate) async fn get(
     }
     // What changed between the client's list and this stream is told now.
     let (known, ready) = (conversation.last_listed(), conversation.ready().clone());
-    let watch = Watch { gateway: gateway.clone(), caller, known, ready };
+    let memory = conversation.memory.clone();
+    let watch = Watch { gateway: gateway.clone(), caller, known, ready, memory };
     let ended = conversation.take_stream();
     let note = message::notification(LIST_CHANGED, None);
     let path = client.http.req_header().uri.path().to_owned();
@@ -126,7 +127,7 @@ pub(crate) async fn listen(request: &Request<'_>, client: &mut Client<'_>) -> Re
     let ready = CancellationToken::new();
     ready.cancel();
     let (gateway, caller) = (request.gateway.clone(), request.caller);
-    let watch = Watch { gateway, caller, known: None, ready };
+    let watch = Watch { gateway, caller, known: None, ready, memory: request.memory() };
     watch.follow(client, &note, &open).await?;
     let result = format!(r#"{{"resultType":"complete","_meta":{subscription}}}"#);
     let result = bridge::own_result(&result, request.era, request.gateway.own_info());
@@ -142,6 +143,7 @@ struct Watch {
     known: Option<u64>,
     /// Cancelled once the client may be told (F40).
     ready: CancellationToken,
+    memory: Arc<Memory>,
 }
 
 impl Watch {
@@ -154,16 +156,19 @@ impl Watch {
         note: &str,
         ended: &CancellationToken,
     ) -> Result<()> {
-        let Self { gateway, caller, ready, .. } = self;
-        let mut changes = gateway.changes();
+        let Self { gateway, caller, ready, memory, .. } = self;
+        // From here on, the client's list holds what its conversation uses (P42).
+        let _follower = (!note.is_empty()).then(|| memory.follow());
+        let (mut changes, mut grown) = (gateway.changes(), memory.changes());
         let mut told = self.known;
         let mut quiet = Instant::now() + QUIET;
         loop {
             changes.mark_unchanged();
+            grown.mark_unchanged();
             if !gateway.still(caller) {
                 return Ok(());
             }
-            let digest = gateway.view(caller).map(|view| view.digest());
+            let digest = gateway.digest(caller, memory);
             let unready = !ready.is_cancelled();
             if unready {
                 // However much changes until then, it is told once.
@@ -174,20 +179,20 @@ impl Watch {
                 }
                 told = digest;
             }
-            loop {
-                tokio::select! {
-                    changed = changes.changed() => match changed {
-                        Ok(()) => break,
-                        Err(_) => return Ok(()),
-                    },
-                    () = ready.cancelled(), if unready => break,
-                    () = client.gone() => return Err(broken()),
-                    () = ended.cancelled() => return Ok(()),
-                    () = gateway.closing.cancelled() => return Ok(()),
-                    () = tokio::time::sleep_until(quiet) => {
-                        client.comment().await?;
-                        quiet = Instant::now() + QUIET;
-                    }
+            tokio::select! {
+                changed = changes.changed() => match changed {
+                    Ok(()) => {}
+                    Err(_) => return Ok(()),
+                },
+                _ = grown.changed() => {}
+                () = ready.cancelled(), if unready => {}
+                () = client.gone() => return Err(broken()),
+                () = ended.cancelled() => return Ok(()),
+                () = gateway.closing.cancelled() => return Ok(()),
+                () = tokio::time::sleep_until(quiet) => {
+                    client.comment().await?;
+                    quiet = Instant::now() + QUIET;
+                    // An hour after its last use, a server's tools leave the list.
                 }
             }
         }

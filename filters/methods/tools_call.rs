@@ -109,7 +109,8 @@ fn prepare<'r, 'h>(
     if arguments.is_some_and(|raw| !raw.starts_with('{')) {
         return Err(refuse("`params.arguments` must be an object"));
     }
-    let found = request.gateway.find(&request.caller, request.era, &name).map_err(Stop::Reply)?;
+    let found = request.gateway.find(&request.caller, request.era, &name, arguments);
+    let found = found.map_err(Stop::Reply)?;
     if let (Era::Modern, Some(level)) = (request.era, &request.meta.log_level)
         && meta::severity(level).is_none()
     {
@@ -123,6 +124,7 @@ fn prepare<'r, 'h>(
         caller: request.caller,
         era: request.era,
         found,
+        memory: request.memory(),
         params: &request.params,
         meta: &request.meta,
         log_level: log_level(request),

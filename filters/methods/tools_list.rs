@@ -8,11 +8,12 @@ use crate::rpc::{Parts, Request};
 
 pub(crate) fn answer(request: &Request<'_>) -> Result<Parts, Refusal> {
     only_page(request)?;
-    let Some(view) = request.gateway.view(&request.caller) else {
+    let list = request.gateway.list(&request.caller, request.era, &request.memory());
+    let Some(list) = list else {
         return Err(Refusal::Internal { id: request.id.to_owned() });
     };
     if let Some(conversation) = &request.conversation {
-        conversation.listed(view.digest());
+        conversation.listed(list.digest);
     }
     let [head, tail] = message::around_result(request.id);
     let head = Bytes::from(head + r#"{"tools":"#);
@@ -20,7 +21,7 @@ pub(crate) fn answer(request: &Request<'_>) -> Result<Parts, Refusal> {
         Era::Legacy => Bytes::from(format!("}}{tail}")),
         Era::Modern => Bytes::from(modern_tail(request.gateway.own_info()) + &tail),
     };
-    Ok([head, view.list(request.era), tail])
+    Ok([head, list.tools, tail])
 }
 
 /// The list is one page, so every cursor is one that was not issued here (CAT-09).

@@ -66,7 +66,14 @@ mod tests {
         let server = Arc::new(Server { name: name.to_owned(), ..Server::default() });
         let instructions = instructions.map(str::to_owned);
         let known = Known { instructions, ..Known::default() };
-        Listed { server, known, exposed: Vec::new(), json: Vec::new(), older: None }
+        Listed {
+            server,
+            known,
+            said: Default::default(),
+            exposed: Vec::new(),
+            json: Vec::new(),
+            older: None,
+        }
     }
 
     fn told(servers: &[Listed]) -> String {

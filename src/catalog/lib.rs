@@ -21,10 +21,10 @@ pub mod view;
 pub use caller::Caller;
 pub use known::Known;
 pub use model::{
-    Group, GroupId, Key, KeyHash, KeyId, Mode, Pinned, Reach, Server, ServerId, Transport,
+    Group, GroupId, Key, KeyHash, KeyId, Mode, Override, Pinned, Reach, Server, ServerId, Transport,
 };
 pub use reference::Lookup;
 pub use secret::Secret;
 pub use snapshot::Catalog;
 pub use tool::{Tool, ToolError};
-pub use view::{Resolved, View};
+pub use view::{Meant, More, Resolved, View};

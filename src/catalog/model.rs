@@ -84,6 +84,19 @@ pub struct Group {
     pub reach: Reach,
 }
 
+/// Other words for one tool than its server's (P62).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    /// Whose tool.
+    pub server: ServerId,
+    /// The server's own name for it.
+    pub tool: String,
+    /// Its title; `None` leaves the server's.
+    pub title: Option<String>,
+    /// Its description; `None` leaves the server's.
+    pub description: Option<String>,
+}
+
 /// One app's key. The secret is shown once and not kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {

@@ -1,12 +1,12 @@
 //! Everything that requests read, at one moment: replaced whole, never changed.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
 use crate::known::Known;
-use crate::model::{Group, GroupId, Key, KeyHash, KeyId, Server, ServerId};
+use crate::model::{Group, GroupId, Key, KeyHash, KeyId, Mode, Override, Reach, Server, ServerId};
 use crate::naming;
 use crate::tool::Tool;
 use crate::view::View;
@@ -16,8 +16,11 @@ use crate::view::View;
 pub struct Listed {
     /// The operator's settings.
     pub server: Arc<Server>,
-    /// What the server last said; empty while disabled.
+    /// What the server last said, with the operator's words where there are any; empty while
+    /// disabled.
     pub known: Known,
+    /// Tools with the operator's words as their server described them, by own name.
+    pub said: BTreeMap<String, Arc<Tool>>,
     /// The exposed name of each tool, in the order of `known.tools`.
     pub exposed: Vec<Arc<str>>,
     /// Each tool as clients list it.
@@ -33,22 +36,25 @@ pub struct Catalog {
     groups: Vec<Arc<View>>,
     keys: HashMap<KeyHash, Arc<Key>>,
     keys_by_id: HashMap<KeyId, Arc<Key>>,
+    whole: OnceLock<Arc<View>>,
 }
 
 impl Catalog {
-    /// Builds the snapshot. `known` gives what each server last said.
+    /// Builds the snapshot. `known` gives what each server last said, `overrides` other words
+    /// for some of it.
     pub fn build(
         servers: Vec<Server>,
         groups: Vec<Group>,
         keys: Vec<Key>,
+        overrides: &[Override],
         known: &HashMap<ServerId, Known>,
     ) -> Self {
-        let servers = list(servers, known);
+        let servers = list(servers, overrides, known);
         let groups = groups.into_iter().map(|group| Arc::new(View::new(group, &servers))).collect();
         let keys: Vec<_> = keys.into_iter().map(Arc::new).collect();
         let keys_by_id = keys.iter().map(|key| (key.id, key.clone())).collect();
         let keys = keys.into_iter().map(|key| (key.hash, key)).collect();
-        Self { servers, groups, keys, keys_by_id }
+        Self { servers, groups, keys, keys_by_id, whole: OnceLock::new() }
     }
 
     /// Servers in registration order.
@@ -69,6 +75,21 @@ impl Catalog {
     /// Groups in creation order.
     pub fn views(&self) -> &[Arc<View>] {
         &self.groups
+    }
+
+    /// Every server and tool, as a group would see them that lists all; no app has it.
+    pub fn whole(&self) -> &Arc<View> {
+        self.whole.get_or_init(|| {
+            let group = Group {
+                id: GroupId(0),
+                name: String::new(),
+                mode: Mode::Direct,
+                defaults: Vec::new(),
+                adaptive_cap: None,
+                reach: Reach::All,
+            };
+            Arc::new(View::new(group, &self.servers))
+        })
     }
 
     /// The group of that id.
@@ -138,13 +159,22 @@ pub struct Renamed {
     pub is: String,
 }
 
-fn list(servers: Vec<Server>, known: &HashMap<ServerId, Known>) -> Vec<Arc<Listed>> {
-    let known: Vec<Known> = servers
+fn list(
+    servers: Vec<Server>,
+    overrides: &[Override],
+    known: &HashMap<ServerId, Known>,
+) -> Vec<Arc<Listed>> {
+    let mut known: Vec<Known> = servers
         .iter()
         .map(|server| match known.get(&server.id) {
             Some(known) if server.enabled => known.clone(),
             _ => Known::default(),
         })
+        .collect();
+    let said: Vec<_> = servers
+        .iter()
+        .zip(&mut known)
+        .map(|(server, known)| put(overrides, server, known))
         .collect();
     let pairs: Vec<(&str, &str)> = servers
         .iter()
@@ -160,7 +190,8 @@ fn list(servers: Vec<Server>, known: &HashMap<ServerId, Known>) -> Vec<Arc<Liste
         .into_iter()
         .zip(known)
         .zip(exposed)
-        .map(|((server, known), exposed)| {
+        .zip(said)
+        .map(|(((server, known), exposed), said)| {
             let tools = known.tools.iter().zip(&exposed);
             let json: Vec<_> = tools.clone().map(|(tool, name)| listed(tool, name)).collect();
             let older: Vec<_> = tools
@@ -170,9 +201,30 @@ fn list(servers: Vec<Server>, known: &HashMap<ServerId, Known>) -> Vec<Arc<Liste
                 })
                 .collect();
             let older = (older != json).then_some(older);
-            Arc::new(Listed { server: Arc::new(server), known, exposed, json, older })
+            Arc::new(Listed { server: Arc::new(server), known, said, exposed, json, older })
         })
         .collect()
+}
+
+/// Puts the operator's words in place of a server's; answers the tools as they were.
+fn put(overrides: &[Override], server: &Server, known: &mut Known) -> BTreeMap<String, Arc<Tool>> {
+    let mut said = BTreeMap::new();
+    let ours = || overrides.iter().filter(|words| words.server == server.id);
+    if ours().next().is_none() {
+        return said;
+    }
+    let changed = |tool: &Arc<Tool>| {
+        let words = ours().find(|words| words.tool == tool.name);
+        match words.and_then(|words| tool.with(words)) {
+            Some(changed) => {
+                said.insert(tool.name.clone(), tool.clone());
+                Arc::new(changed)
+            }
+            None => tool.clone(),
+        }
+    };
+    known.tools = known.tools.iter().map(changed).collect();
+    said
 }
 
 fn listed(tool: &Tool, name: &str) -> Bytes {

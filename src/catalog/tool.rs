@@ -4,9 +4,11 @@
 //! (product rule P13).
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use protocol::json::{self, Members};
 
+use crate::model::Override;
 use crate::sound::{self, sound};
 
 /// A tool of one server.
@@ -14,6 +16,8 @@ use crate::sound::{self, sound};
 pub struct Tool {
     /// The server's own name for it, as sent upstream.
     pub name: String,
+    /// The server's title for it; empty if it gave none.
+    pub title: String,
     /// The server's title or description, whichever explains more; empty if it gave none.
     pub description: String,
     /// `annotations.readOnlyHint`, false when absent.
@@ -29,7 +33,27 @@ pub struct Tool {
     pub dropped: Vec<&'static str>,
     text: String,
     name_at: Range<usize>,
+    schema: Compiled,
 }
+
+/// A schema that is compiled when the first call needs it. It says nothing that the text does
+/// not say, so that two tools of one text are equal.
+#[derive(Debug, Default)]
+struct Compiled(OnceLock<coach::Schema>);
+
+impl Clone for Compiled {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for Compiled {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Compiled {}
 
 /// Why a tool cannot be offered; the rest of its server's list is unaffected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,8 +81,9 @@ impl Tool {
         let start = offset(&text, raw_name);
         let name_at = start..start + raw_name.len();
         let text_of = |key| members.get(key).and_then(json::string).unwrap_or_default();
+        let title = text_of("title").into_owned();
         let description = match text_of("description") {
-            words if words.trim().is_empty() => text_of("title").into_owned(),
+            words if words.trim().is_empty() => title.clone(),
             words => words.into_owned(),
         };
         let annotations = members.get("annotations").and_then(|raw| Members::parse(raw).ok());
@@ -72,6 +97,7 @@ impl Tool {
         let (read_only, idempotent) = (hint("readOnlyHint"), hint("idempotentHint"));
         Ok(Self {
             name,
+            title,
             description,
             read_only,
             idempotent,
@@ -80,7 +106,25 @@ impl Tool {
             dropped,
             name_at,
             text,
+            schema: Compiled::default(),
         })
+    }
+
+    /// The tool with an operator's words in place of its server's.
+    #[must_use]
+    pub fn with(&self, words: &Override) -> Option<Self> {
+        let mut members = Members::parse(&self.text).ok()?;
+        for (key, said) in [("title", &words.title), ("description", &words.description)] {
+            if let Some(said) = said {
+                members.set(key, &json::quoted(said));
+            }
+        }
+        Self::parse(&members.to_text()).ok()
+    }
+
+    /// What it takes, compiled when it is first asked for.
+    pub fn schema(&self) -> &coach::Schema {
+        self.schema.0.get_or_init(|| coach::Schema::compile(self.input_schema()))
     }
 
     /// The tool as the server described it.
@@ -92,6 +136,11 @@ impl Tool {
     /// output schema that would have them refuse the whole list.
     pub(crate) fn for_older(&self) -> Option<Self> {
         Self::parse(&sound::for_older(&self.text)?).ok()
+    }
+
+    /// Whether it fetches pages: it takes the address of one.
+    pub fn reads_pages(&self) -> bool {
+        self.input_schema().contains("\"url\"")
     }
 
     /// Appends the tool's JSON with `exposed` in place of its own name.

@@ -24,6 +24,11 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option
     best.map(|(_, name)| name)
 }
 
+/// A name without case and separators, by which two spellings of one name are the same.
+pub fn normal(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
 /// 0–1. Swapped and missing letters cost little, another beginning much; short names must be
 /// closer.
 fn likeness(one: &str, other: &str) -> f64 {

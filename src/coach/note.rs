@@ -1,6 +1,8 @@
 //! Texts that stand as last block beside a result: what was changed in a call, what else there
 //! is, what happened meanwhile (P50, P51, P54, P55). Short, and plain.
 
+use protocol::json::{self, Members};
+
 /// Changes that are told.
 const CHANGES: usize = 6;
 
@@ -71,11 +73,59 @@ pub fn turns(all: &[(String, Turn)]) -> String {
     format!("Since your last call: {}.", parts.join("; "))
 }
 
+/// Words by which a site says that it does not show its page to a program, in small letters.
+const BLOCKED: [&str; 13] = [
+    "robots.txt",
+    "403 forbidden",
+    "status code 403",
+    "error 403",
+    "status 403",
+    "captcha",
+    "access denied",
+    "just a moment",
+    "verify you are human",
+    "are you a robot",
+    "enable javascript and cookies",
+    "before you continue",
+    "unusual traffic",
+];
+
+/// Bytes of a result beyond which it is a page, whatever words are in it.
+const PAGE: usize = 6000;
+
+/// Whether the result of a tool that reads pages says that a page would not be shown (P54).
+/// A long text that is no error is a page, even one about captchas.
+pub fn blocked(result: &str, is_error: bool) -> bool {
+    if result.len() > PAGE && !is_error {
+        return false;
+    }
+    let start = result.get(..result.len().min(PAGE)).unwrap_or(result).to_lowercase();
+    BLOCKED.iter().any(|words| start.contains(words))
+}
+
+/// A result with notes as one more block of text, the last; `None` when there are none, or when
+/// the result has no blocks to stand beside.
+pub fn beside(result: &str, notes: &[String]) -> Option<String> {
+    if notes.is_empty() {
+        return None;
+    }
+    let members = Members::parse(result).ok()?;
+    let content = members.borrowed("content").filter(|raw| raw.starts_with('['))?;
+    // Within `result`, since it was borrowed from there.
+    let start = content.as_ptr() as usize - result.as_ptr() as usize;
+    let end = start + content.len() - 1;
+    let empty = content.get(1..content.len() - 1)?.trim().is_empty();
+    let comma = if empty { "" } else { "," };
+    let text = json::quoted(&notes.join("\n"));
+    let (head, tail) = (result.get(..end)?, result.get(end..)?);
+    Some(format!(r#"{head}{comma}{{"type":"text","text":{text}}}{tail}"#))
+}
+
 #[cfg(test)]
 mod tests {
     use insta::assert_snapshot;
 
-    use super::{Turn, alternative, mended, ran, siblings, turns};
+    use super::{Turn, alternative, beside, blocked, mended, ran, siblings, turns};
 
     #[test]
     fn texts_beside_results() {
@@ -93,5 +143,38 @@ mod tests {
             ("c".to_owned(), Turn::Back),
         ];
         assert_snapshot!(turns(&all), @"Since your last call: servers `a`, `b` are down; server `c` is back.");
+    }
+
+    #[test]
+    fn a_note_is_the_last_block_and_all_else_stays() {
+        let notes = ["a \"b\"".to_owned(), "c".to_owned()];
+        let check = |result: &str, expect: &str| {
+            assert_eq!(beside(result, &notes).as_deref(), Some(expect));
+            assert_eq!(beside(result, &[]), None);
+        };
+        check(
+            r#"{ "structuredContent":{"content":[1]},"content" : [ {"type":"text","text":"x"} ] ,"n":1e400}"#,
+            r#"{ "structuredContent":{"content":[1]},"content" : [ {"type":"text","text":"x"} ,{"type":"text","text":"a \"b\"\nc"}] ,"n":1e400}"#,
+        );
+        check(
+            r#"{"content":[],"isError":true}"#,
+            r#"{"content":[{"type":"text","text":"a \"b\"\nc"}],"isError":true}"#,
+        );
+        assert_eq!(beside(r#"{"structuredContent":{}}"#, &notes), None);
+    }
+
+    #[test]
+    fn p54_a_page_that_is_not_shown_is_told_from_one_that_is() {
+        for text in [
+            "Failed to fetch https://x/ - status code 403",
+            "The site's robots.txt specifies that autonomous fetching is not allowed",
+            "<title>Just a moment...</title>",
+            "Before you continue to Google",
+        ] {
+            assert!(blocked(text, false), "{text}");
+        }
+        assert!(!blocked("Contents of https://x/: Welcome", false));
+        let page = format!("How captchas work. {}", "words ".repeat(2000));
+        assert!(!blocked(&page, false) && blocked(&page, true));
     }
 }

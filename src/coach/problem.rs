@@ -4,9 +4,9 @@ use jsonschema::Validator;
 use jsonschema::error::{ValidationError, ValidationErrorKind as Kind};
 use serde_json::Value;
 
-use crate::nearest::nearest;
+use crate::cut;
+use crate::nearest::{nearest, normal};
 use crate::schema::Schema;
-use crate::{cut, repair};
 
 /// Problems that are told; the rest is counted.
 const MOST: usize = 8;
@@ -24,6 +24,18 @@ pub(crate) fn all(schema: &Schema, whole: &Validator, value: &Value) -> Vec<Stri
                 _ if told.contains(&text) => {}
                 MOST => more += 1,
                 _ => told.push(text),
+            }
+        }
+    }
+    // A name that the schema does not know, where one that it wants is missing, was perhaps meant
+    // for it, whether or not others are allowed.
+    if told.iter().any(|text| text.contains("` is missing")) {
+        let names: Vec<String> = schema.arguments().into_iter().map(|each| each.name).collect();
+        let sent = value.as_object().into_iter().flat_map(|members| members.keys());
+        for extra in sent.filter(|name| !names.contains(name)) {
+            let text = unknown(schema, &[], extra);
+            if told.len() < MOST && !told.contains(&text) {
+                told.push(text);
             }
         }
     }
@@ -114,7 +126,7 @@ fn unknown(schema: &Schema, path: &[String], extra: &str) -> String {
         [] => schema.arguments().into_iter().map(|argument| argument.name).collect(),
         _ => Vec::new(),
     };
-    let same = known.iter().find(|name| repair::normal(name) == repair::normal(extra));
+    let same = known.iter().find(|name| normal(name) == normal(extra));
     let meant =
         same.map(String::as_str).or_else(|| nearest(extra, known.iter().map(|n| n.as_str())));
     let meant = meant.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();

@@ -190,8 +190,3 @@ fn reference(node: &Map<String, Value>) -> Option<String> {
 fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
-
-/// A name without case and separators, by which two spellings of one name are the same.
-pub(crate) fn normal(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-}

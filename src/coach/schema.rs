@@ -23,8 +23,8 @@ const MOST_SCHEMA: usize = 128 << 10;
 #[derive(Debug)]
 pub struct Schema {
     root: Value,
-    /// `None` for a schema that accepts everything.
-    whole: Option<Validator>,
+    /// Made when there is something to judge; `None` for a schema that accepts everything.
+    whole: OnceLock<Option<Validator>>,
     /// Each part by its place (`#/properties/x`); made when something is to be mended.
     parts: OnceLock<Option<ValidatorMap>>,
     length: usize,
@@ -47,11 +47,10 @@ pub enum Verdict {
 }
 
 impl Schema {
-    /// Compiles the JSON text of a schema: 2020-12, or the draft that `$schema` names.
+    /// Reads the JSON text of a schema: 2020-12, or the draft that `$schema` names.
     pub fn compile(text: &str) -> Self {
         let root: Value = serde_json::from_str(text).unwrap_or(Value::Bool(true));
-        let whole = options().build(&root).ok();
-        Self { root, whole, parts: OnceLock::new(), length: text.len() }
+        Self { root, whole: OnceLock::new(), parts: OnceLock::new(), length: text.len() }
     }
 
     /// The schema as a value; `true` when it was no JSON.
@@ -61,7 +60,8 @@ impl Schema {
 
     /// What is to be done with `arguments`, the raw JSON of an object.
     pub fn judge(&self, arguments: &str) -> Verdict {
-        let Some(whole) = &self.whole else { return Verdict::Fits };
+        let whole = self.whole.get_or_init(|| options().build(&self.root).ok());
+        let Some(whole) = whole else { return Verdict::Fits };
         if arguments.len() > MOST_ARGUMENTS {
             return Verdict::Fits;
         }

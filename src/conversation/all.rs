@@ -8,6 +8,7 @@ use catalog::{Caller, KeyId};
 use protocol::Version;
 
 use crate::conversation::{Conversation, now};
+use crate::memory::{Memories, Memory};
 use crate::seal::{Sealed, Sealer};
 use crate::shelf::Shelf;
 
@@ -23,6 +24,7 @@ pub struct Conversations {
     most_ended: usize,
     /// Read with each request, written when a conversation comes or goes.
     running: RwLock<Running>,
+    memories: Memories,
 }
 
 #[derive(Default)]
@@ -77,7 +79,8 @@ impl Conversations {
             running.ended.add(nonce, most_ended);
         }
         let running = RwLock::new(running);
-        Self { sealer: Sealer::new(key), started: now(), most_ended, running }
+        let (sealer, memories) = (Sealer::new(key), Memories::default());
+        Self { sealer, started: now(), most_ended, running, memories }
     }
 
     /// Ends conversations whose caller does not pass.
@@ -96,13 +99,25 @@ impl Conversations {
         self.read().by_id.len()
     }
 
-    /// Opens a conversation. `None` when the system has no random numbers to give.
-    pub fn open(&self, caller: Caller, version: Version) -> Option<Arc<Conversation>> {
+    /// What the caller's client of that name used and was told.
+    pub fn memory(&self, caller: Caller, client: &str) -> Arc<Memory> {
+        self.memories.of(caller, client)
+    }
+
+    /// Opens a session for the caller's client of that name. `None` when the system has no
+    /// random numbers to give.
+    pub fn open(
+        &self,
+        caller: Caller,
+        version: Version,
+        client: &str,
+    ) -> Option<Arc<Conversation>> {
         let nonce = getrandom::u64().ok()?;
         let sealed = Sealed { caller, version, nonce, opened_at: now() };
         // Kept from its first request on: what is opened and left costs nothing (SEC-04).
         let id = self.sealer.seal(&sealed);
-        Some(Conversation::new(id, &sealed, false, self.change().shelf(caller)))
+        let memory = self.memory(caller, client);
+        Some(Conversation::new(id, &sealed, false, self.change().shelf(caller), memory))
     }
 
     /// The caller's conversation of that id; `None` for an id that is unknown, over, or
@@ -114,6 +129,7 @@ impl Conversations {
             None => self.restore(id, caller)?,
         };
         conversation.touch();
+        conversation.memory.touch();
         Some(conversation)
     }
 
@@ -131,7 +147,9 @@ impl Conversations {
         let restored = sealed.opened_at < self.started || now() - sealed.opened_at > SURE_SECONDS;
         let shelf = running.shelf(caller);
         let sealed = Sealed { caller, ..sealed };
-        let fresh = || Conversation::new(id.to_owned(), &sealed, restored, shelf);
+        // Which client it is, its id does not say.
+        let memory = self.memory(caller, "");
+        let fresh = || Conversation::new(id.to_owned(), &sealed, restored, shelf, memory);
         Some(running.by_id.entry(id.to_owned()).or_insert_with(fresh).clone())
     }
 
@@ -149,6 +167,7 @@ impl Conversations {
     /// Forgets conversations without a request or an open stream for `idle`, and the longest
     /// unused of a key that has more than `most`; their ids stay good (SEC-04).
     pub fn sweep(&self, idle: Duration, most: usize) {
+        self.memories.sweep();
         let idle = i64::try_from(idle.as_secs()).unwrap_or(i64::MAX);
         let oldest = now().saturating_sub(idle);
         let mut running = self.change();
@@ -215,7 +234,7 @@ mod tests {
         let caller = Caller::keyless(GroupId(1));
         let before = Conversations::new(&[1; 32], Vec::new(), 2);
         let ids: Vec<String> = (0..3)
-            .filter_map(|_| Some(before.open(caller, Version::V2025_11_25)?.id.clone()))
+            .filter_map(|_| Some(before.open(caller, Version::V2025_11_25, "")?.id.clone()))
             .collect();
         let ended: Vec<u64> =
             ids.iter().filter_map(|id| before.end(&*before.find(id, caller)?)).collect();

@@ -12,6 +12,7 @@ use catalog::Caller;
 use protocol::Version;
 use tokio_util::sync::CancellationToken;
 
+use crate::memory::Memory;
 use crate::resume::Streams;
 use crate::seal::Sealed;
 use crate::shelf::Shelf;
@@ -47,6 +48,8 @@ pub struct Conversation {
     pub(crate) shelf: Arc<Shelf>,
     /// Cancelled when the client has said that it is ready.
     ready: CancellationToken,
+    /// What the client used and was told, in this session and those before it.
+    pub memory: Arc<Memory>,
 }
 
 /// Running calls of one id.
@@ -66,7 +69,13 @@ pub struct Cancellable {
 }
 
 impl Conversation {
-    pub(crate) fn new(id: String, sealed: &Sealed, restored: bool, shelf: Arc<Shelf>) -> Arc<Self> {
+    pub(crate) fn new(
+        id: String,
+        sealed: &Sealed,
+        restored: bool,
+        shelf: Arc<Shelf>,
+        memory: Arc<Memory>,
+    ) -> Arc<Self> {
         let ready = CancellationToken::new();
         if restored {
             ready.cancel();
@@ -84,6 +93,7 @@ impl Conversation {
             streams: Streams::default(),
             shelf,
             ready,
+            memory,
         })
     }
 

@@ -245,7 +245,7 @@ mod tests {
     fn conversation(shelf: &Arc<Shelf>) -> Arc<Conversation> {
         let caller = Caller::keyless(GroupId(1));
         let sealed = Sealed { caller, version: Version::V2025_11_25, nonce: 1, opened_at: 1 };
-        Conversation::new("id".to_owned(), &sealed, false, shelf.clone())
+        Conversation::new("id".to_owned(), &sealed, false, shelf.clone(), Arc::default())
     }
 
     #[test]

@@ -1,21 +1,24 @@
-//! One tool call, start to end: which tool is meant, on whose session it runs, what is
-//! passed on under way, and how it is booked.
+//! One tool call, start to end: on whose session it runs, what is passed on under way, what
+//! stands beside its answer, and how it is booked.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use catalog::{Caller, Server, Tool};
+use catalog::Caller;
+use coach::note::{self, blocked};
+use conversation::Memory;
 use metrics::Phase;
 use protocol::json::{self, Members};
 use protocol::meta::{self, RequestMeta};
-use protocol::{Era, bridge, codes, message};
+use protocol::{Era, bridge, message};
 use store::{Behind, Outcome};
 use upstream::{Answer, Call, Event, Failure, Notice, Owner, Recipe, State};
 
 use crate::access::Seat;
-use crate::answer::{malformed, says_error};
+use crate::beside::Went;
 use crate::core::Gateway;
+use crate::find::{Found, Target};
 use crate::recipe::ToolCall;
 use crate::words;
 
@@ -28,33 +31,14 @@ pub struct Asked<'a> {
     pub era: Era,
     /// What [`Gateway::find`] found.
     pub found: Found,
+    /// What the conversation used and was told.
+    pub memory: Arc<Memory>,
     /// The request's `params`.
     pub params: &'a Members<'a>,
     /// Read from `params._meta`.
     pub meta: &'a RequestMeta<'a>,
     /// Lowest severity of log messages to pass on; `None` passes none.
     pub log_level: Option<u8>,
-}
-
-/// The tool that a caller means. Looked up once, so that every check and the call itself
-/// are about the same tool.
-#[derive(Debug, Clone)]
-pub struct Found {
-    server: Arc<Server>,
-    tool: Arc<Tool>,
-    exposed: Arc<str>,
-}
-
-impl Found {
-    /// The name that clients see.
-    pub fn exposed(&self) -> &str {
-        &self.exposed
-    }
-
-    /// Arguments that a modern client repeats in headers, as (property, header) (F67).
-    pub fn header_params(&self) -> &[(String, String)] {
-        &self.tool.header_params
-    }
 }
 
 /// How a call ended, for the client.
@@ -94,7 +78,9 @@ pub struct Running {
     call: Option<Call>,
     caller: Caller,
     era: Era,
-    found: Found,
+    target: Arc<Target>,
+    /// `None` once nobody is there who could be told anything.
+    memory: Option<Arc<Memory>>,
     /// The client's own progress token, raw; without one no progress is passed on (BID-01).
     progress_token: Option<String>,
     log_level: Option<u8>,
@@ -107,67 +93,61 @@ pub struct Running {
 
 impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Running").field("tool", &self.found.exposed).finish_non_exhaustive()
+        f.debug_struct("Running").field("tool", &self.target.exposed).finish_non_exhaustive()
     }
 }
 
 impl Gateway {
-    /// The tool that a name leads the caller to; else the answer that says that there is
-    /// none.
+    /// Starts a call, or answers it at once: one of the manager's own tools, or why it could
+    /// not be started. Cancel-safe: dropped before its end, nothing was sent, or the server is
+    /// told to stop. It needs nothing of what was asked any more, so that it can go on when the
+    /// client is gone.
     ///
     /// # Errors
-    /// That answer. A name out of reach gets the same one (P44).
-    pub fn find(&self, caller: &Caller, era: Era, name: &str) -> Result<Found, Reply> {
-        let view = self.view(caller).ok_or_else(|| unknown(era, name, self.own_info()))?;
-        let found = view.resolve(name).ok_or_else(|| unknown(era, name, self.own_info()))?;
-        let (server, tool) = (found.server.clone(), found.tool.clone());
-        Ok(Found { server, tool, exposed: found.exposed.clone() })
-    }
-
-    /// Starts a call, or answers why it could not be started. Cancel-safe: dropped before
-    /// its end, nothing was sent, or the server is told to stop. It needs nothing of what was
-    /// asked any more, so that it can go on when the client is gone.
-    ///
-    /// # Errors
-    /// The answer for the client: server down, not sent.
+    /// The answer for the client.
     pub fn call(
         self: &Arc<Self>,
         asked: &Asked<'_>,
         seat: Seat,
     ) -> impl Future<Output = Result<Running, Reply>> + Send + use<> {
-        let found = &asked.found;
-        let mut running = Running {
+        let (gateway, era) = (self.clone(), asked.era);
+        let started = match &asked.found {
+            Found::Tool(target) => Ok((self.running(asked, target, seat), recipe(asked, target))),
+            Found::Own(call) => Err((call.clone(), seat)),
+        };
+        async move {
+            let (mut running, recipe) = match started {
+                Ok(started) => started,
+                Err((call, _seat)) => {
+                    let result = Box::pin(gateway.own(&call)).await;
+                    let result = bridge::own_result(&result, era, gateway.own_info());
+                    return Err(Reply::Result(result.into()));
+                }
+            };
+            match running.begin(Arc::new(recipe)).await {
+                Ok(call) => {
+                    running.call = Some(call);
+                    Ok(running)
+                }
+                Err((went, text)) => Err(running.end(Outcome::Failed, went, &text)),
+            }
+        }
+    }
+
+    fn running(self: &Arc<Self>, asked: &Asked<'_>, target: &Arc<Target>, seat: Seat) -> Running {
+        Running {
             gateway: self.clone(),
             call: None,
             caller: asked.caller,
             era: asked.era,
-            found: found.clone(),
+            target: target.clone(),
+            memory: Some(asked.memory.clone()),
             progress_token: asked.meta.progress_token.map(str::to_owned),
             log_level: asked.log_level,
             started: Instant::now(),
             sent_after: Duration::ZERO,
             booked: false,
             _seat: seat,
-        };
-        let recipe = ToolCall {
-            tool: found.tool.clone(),
-            call: bridge::Call::new(asked.params, &found.tool.name, asked.meta.rest.as_deref()),
-            arguments: asked
-                .params
-                .get("arguments")
-                .filter(|_| !found.tool.header_params.is_empty())
-                .map(str::to_owned),
-            log_level: asked.log_level.and_then(meta::level),
-            wants_progress: running.progress_token.is_some(),
-        };
-        async move {
-            match running.begin(Arc::new(recipe)).await {
-                Ok(call) => {
-                    running.call = Some(call);
-                    Ok(running)
-                }
-                Err(text) => Err(running.end(Outcome::Failed, &words::error_result(&text))),
-            }
         }
     }
 
@@ -177,15 +157,21 @@ impl Gateway {
     }
 }
 
-/// A name that leads nowhere is an error of the protocol for modern clients; older ones get a
-/// result that a model can act on (P53).
-fn unknown(era: Era, name: &str, own_info: &str) -> Reply {
-    let text = words::unknown_tool(name);
-    match era {
-        Era::Modern => Reply::Error(codes::error(codes::INVALID_PARAMS, &text, None)),
-        Era::Legacy => {
-            Reply::Result(bridge::own_result(&words::error_result(&text), era, own_info).into())
-        }
+/// How the call is put to its server.
+fn recipe(asked: &Asked<'_>, target: &Target) -> ToolCall {
+    let tool = target.tool.clone();
+    let instead = target.arguments.as_deref();
+    let mut params = asked.params.clone();
+    if let Some(arguments) = instead {
+        params.set("arguments", arguments);
+    }
+    let arguments = params.get("arguments").filter(|_| !tool.header_params.is_empty());
+    ToolCall {
+        call: bridge::Call::new(&params, &tool.name, asked.meta.rest.as_deref()),
+        arguments: arguments.map(str::to_owned),
+        log_level: asked.log_level.and_then(meta::level),
+        wants_progress: asked.meta.progress_token.is_some(),
+        tool,
     }
 }
 
@@ -194,7 +180,7 @@ impl Running {
     pub async fn next(&mut self) -> Step {
         loop {
             let Some(call) = &mut self.call else {
-                return Step::Done(self.end(Outcome::Failed, &words::error_result("no call")));
+                return Step::Done(self.end(Outcome::Failed, Went::Wrong, "no call"));
             };
             match call.next().await {
                 Ok(Event::Notice(notice)) => {
@@ -216,11 +202,17 @@ impl Running {
         }
     }
 
-    async fn begin(&mut self, recipe: Arc<dyn Recipe>) -> Result<Call, String> {
-        let Found { server, tool, .. } = self.found.clone();
+    /// The client is gone: what is told once is kept for when it is back.
+    pub(crate) fn alone(&mut self) {
+        self.memory = None;
+    }
+
+    async fn begin(&mut self, recipe: Arc<dyn Recipe>) -> Result<Call, (Went, String)> {
+        let target = self.target.clone();
+        let Target { server, tool, .. } = &*target;
         let name = &server.name;
         let Some(upstream) = self.gateway.upstreams.get(server.id) else {
-            return Err(format!("Server `{name}` was removed; nothing was run."));
+            return Err((Went::Wrong, format!("Server `{name}` was removed; nothing was run.")));
         };
         // Just after the start, or after it was added, a server deserves a moment.
         if upstream.is_new() {
@@ -228,7 +220,7 @@ impl Running {
         }
         if !matches!(upstream.state(), State::Connected | State::Silent) {
             upstream.wanted();
-            return Err(words::down(name, &upstream.status()));
+            return Err((Went::Down, words::down(name, &upstream.status())));
         }
         let owner = match self.caller.key {
             Some(key) if !server.shared => Owner::Key(key),
@@ -236,40 +228,56 @@ impl Running {
         };
         let call = upstream.call(owner, recipe).await;
         self.sent_after = self.started.elapsed();
-        self.gateway.metrics.phase(&self.found.exposed, Phase::Session, self.sent_after);
-        call.map_err(|failure| words::failed(&tool, name, &failure))
+        self.gateway.metrics.phase(&target.exposed, Phase::Session, self.sent_after);
+        call.map_err(|failure| {
+            let gone = matches!(failure, Failure::Unreachable(_));
+            let went = if gone { Went::Down } else { Went::Wrong };
+            (went, words::failed(tool, name, &failure))
+        })
     }
 
     fn answered(&mut self, answer: &Answer) -> Reply {
         let from = self.call.as_ref().map_or(Era::Legacy, Call::era);
-        if let Some(why) = malformed(answer) {
-            let Found { server, tool, .. } = &self.found;
+        if let Some(why) = answer.malformed() {
+            let Target { server, tool, .. } = &*self.target;
             tracing::warn!(server = server.name, tool = tool.name, why, "a malformed answer");
             let text = words::malformed(tool, &server.name, why);
-            return self.end(Outcome::Failed, &words::error_result(&text));
+            return self.end(Outcome::Failed, Went::Wrong, &text);
         }
         if answer.is_error {
             self.book(Outcome::Failed);
             let error = bridge::error(answer.text(), self.era);
             return Reply::Error(error.unwrap_or_else(|| answer.text().to_owned()));
         }
-        self.book(if says_error(answer) { Outcome::ToolError } else { Outcome::Ok });
-        let info = self.gateway.own_info();
-        match bridge::result(answer.text(), from, self.era, info) {
-            Some(changed) => Reply::Result(changed.into()),
-            None => Reply::Result(answer.bytes()),
+        let failed = answer.says_error();
+        self.book(if failed { Outcome::ToolError } else { Outcome::Ok });
+        let changed = bridge::result(answer.text(), from, self.era, self.gateway.own_info());
+        let text = changed.as_deref().unwrap_or(answer.text());
+        let went = match self.target.tool.reads_pages() && blocked(text, failed) {
+            true => Went::Blocked,
+            false => Went::Answered,
+        };
+        if let Some(noted) = note::beside(text, &self.notes(went)) {
+            return Reply::Result(noted.into());
         }
+        Reply::Result(changed.map_or_else(|| answer.bytes(), Bytes::from))
+    }
+
+    /// What is told beside the answer, if somebody is there to be told.
+    fn notes(&self, went: Went) -> Vec<String> {
+        let memory = self.memory.as_ref();
+        memory.map_or_else(Vec::new, |memory| self.gateway.notes(&self.target, memory, went))
     }
 
     fn failed(&mut self, failure: &Failure) -> Reply {
-        let Found { server, tool, .. } = &self.found;
+        let Target { server, tool, .. } = &*self.target;
         tracing::info!(server = server.name, tool = tool.name, %failure, "call failed");
         let outcome = match failure {
             Failure::Timeout(_) => Outcome::Timeout,
             _ => Outcome::Failed,
         };
         let text = words::failed(tool, &server.name, failure);
-        let reply = self.end(outcome, &words::error_result(&text));
+        let reply = self.end(outcome, Went::Wrong, &text);
         if let (Failure::Timeout(_) | Failure::Closed, Some(call)) = (failure, self.call.take()) {
             call.cancel();
         }
@@ -292,7 +300,7 @@ impl Running {
                     .then(|| message::notification("notifications/message", Some(params)))
             }
             "notifications/tools/list_changed" => {
-                if let Some(upstream) = self.gateway.upstreams.get(self.found.server.id) {
+                if let Some(upstream) = self.gateway.upstreams.get(self.target.server.id) {
                     upstream.changed();
                 }
                 None
@@ -301,9 +309,12 @@ impl Running {
         }
     }
 
-    fn end(&mut self, outcome: Outcome, result: &str) -> Reply {
+    /// The answer that says what went wrong.
+    fn end(&mut self, outcome: Outcome, went: Went, text: &str) -> Reply {
         self.book(outcome);
-        Reply::Result(bridge::own_result(result, self.era, self.gateway.own_info()).into())
+        let result = words::error_result(text);
+        let result = note::beside(&result, &self.notes(went)).unwrap_or(result);
+        Reply::Result(bridge::own_result(&result, self.era, self.gateway.own_info()).into())
     }
 
     fn book(&mut self, outcome: Outcome) {
@@ -311,16 +322,21 @@ impl Running {
             return;
         }
         let latency: Duration = self.started.elapsed();
-        self.gateway.metrics.call(&self.found.exposed, outcome, latency);
+        self.gateway.metrics.call(&self.target.exposed, outcome, latency);
         let upstream = latency.saturating_sub(self.sent_after);
-        self.gateway.metrics.phase(&self.found.exposed, Phase::Upstream, upstream);
+        self.gateway.metrics.phase(&self.target.exposed, Phase::Upstream, upstream);
+        let at_ms = jiff::Timestamp::now().as_millisecond();
+        if let (Some(key), Outcome::Ok | Outcome::ToolError) = (self.caller.key, outcome) {
+            let (server, tool) = (self.target.server.id, self.target.tool.name.clone());
+            self.gateway.learned.note((key, (server, tool), at_ms));
+        }
         self.gateway.store.behind(Behind::Usage {
             key: self.caller.key,
-            server: self.found.server.id,
-            tool: self.found.tool.name.clone(),
+            server: self.target.server.id,
+            tool: self.target.tool.name.clone(),
             outcome,
             latency,
-            at_ms: jiff::Timestamp::now().as_millisecond(),
+            at_ms,
         });
     }
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use catalog::{Caller, Catalog, Key, Known, Secret, ServerId, View};
-use conversation::Conversations;
+use conversation::{Conversations, Learned};
+use finder::{Engine, Finder, Places, Vector};
 use protocol::json;
-use store::{ENDED_SESSIONS, Store};
+use store::{Behind, ENDED_SESSIONS, Store, StoredVector};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use upstream::{Owner, Surroundings, Upstreams};
@@ -42,6 +43,8 @@ pub struct Options {
     pub calls_per_key: usize,
     /// Sessions of one key that stay in memory.
     pub sessions_per_key: usize,
+    /// Where the model for search by meaning is looked for; `None` searches by words alone.
+    pub search: Option<Places>,
     /// The manager's version.
     pub version: &'static str,
 }
@@ -54,6 +57,8 @@ pub struct Gateway {
     /// Legacy clients' sessions.
     pub conversations: Conversations,
     pub(crate) apps: Apps,
+    pub(crate) finder: Finder,
+    pub(crate) learned: Learned,
     /// What each server last said, disabled ones too.
     pub(crate) known: Mutex<HashMap<ServerId, Known>>,
     /// Figures for Prometheus.
@@ -99,6 +104,7 @@ impl Gateway {
         tokio::spawn(keeper::run(gateway.clone(), news));
         tokio::spawn(keeper::follow_database(gateway.clone()));
         tokio::spawn(keeper::sweep(gateway.clone()));
+        tokio::spawn(keeper::remember(gateway.clone()));
         Ok(gateway)
     }
 
@@ -112,6 +118,8 @@ impl Gateway {
         options: Options,
         surroundings: Surroundings,
     ) -> Result<Arc<Self>, StartError> {
+        // Nobody searches here.
+        let options = Options { search: None, ..options };
         Self::open(store, options, Upstreams::unlinked(surroundings)).await
     }
 
@@ -123,12 +131,15 @@ impl Gateway {
         let (sealing, ended) = (store.sealing_key().await?, store.ended_sessions().await?);
         let conversations = Conversations::new(&sealing, ended, ENDED_SESSIONS);
         let known = store.known().await?.into_iter().collect();
+        let engine = engine(&options, &store).await?;
         let gateway = Arc::new(Self {
             store,
             upstreams,
             writes: Writes::default(),
             conversations,
             apps: Apps::default(),
+            finder: Finder::new(engine),
+            learned: Learned::default(),
             known: Mutex::new(known),
             metrics: Arc::new(Metrics::new(options.version)),
             server_info: format!(
@@ -194,10 +205,19 @@ impl Gateway {
         let state = self.store.load().await?;
         let known = self.known().clone();
         let servers = state.servers.clone();
-        let catalog = Arc::new(Catalog::build(state.servers, state.groups, state.keys, &known));
+        let catalog = Arc::new(Catalog::build(
+            state.servers,
+            state.groups,
+            state.keys,
+            &state.overrides,
+            &known,
+        ));
         // Links first: a request that sees a server in the snapshot finds its link.
         self.upstreams.reconcile(&servers);
+        // And search: what is listed can be found.
+        self.finder.follow(&catalog);
         let before = self.catalog.swap(catalog.clone());
+        self.learned.retain(|key| catalog.key_by_id(key).is_some());
         self.metrics.reconcile(&catalog);
         self.close_what_may_not_be(&before, &catalog);
         self.generation.send_modify(|generation| *generation += 1);
@@ -241,4 +261,16 @@ impl Gateway {
     pub fn still(&self, caller: &Caller) -> bool {
         self.may(&self.catalog.load(), caller)
     }
+}
+
+/// Search with what it made of texts before the start; what it makes from now on is kept.
+async fn engine(options: &Options, store: &Store) -> Result<Engine, store::Error> {
+    let Some(places) = &options.search else { return Ok(Engine::lexical()) };
+    let known = store.vectors().await?.into_iter();
+    let known = known.map(|StoredVector { model, text, values }| Vector { model, text, values });
+    let store = store.clone();
+    let keep = move |Vector { model, text, values }| {
+        store.behind(Behind::Vector(StoredVector { model, text, values }));
+    };
+    Ok(Engine::start(places.clone(), known.collect(), keep))
 }

@@ -15,6 +15,9 @@ use crate::manage;
 /// How often unused conversations are looked for.
 const SWEEP: Duration = Duration::from_secs(60);
 
+/// Calls of before the start that habits are learned from.
+const PAST_CALLS: u32 = 100_000;
+
 /// Takes what links tell, one after the other.
 pub(crate) async fn run(gateway: Arc<Gateway>, mut news: mpsc::UnboundedReceiver<News>) {
     while let Some(news) = news.recv().await {
@@ -58,6 +61,19 @@ pub(crate) async fn sweep(gateway: Arc<Gateway>) {
     }
 }
 
+/// Reads what apps did before the start. Nothing waits for it: lists without it are good ones.
+pub(crate) async fn remember(gateway: Arc<Gateway>) {
+    match gateway.store.past_calls(PAST_CALLS).await {
+        Ok(past) => gateway
+            .learned
+            .begin(past.into_iter().map(|call| (call.key, (call.server, call.tool), call.at_ms))),
+        Err(error) => {
+            tracing::warn!(%error, "what apps did before is not known; habits begin anew");
+            gateway.learned.begin([]);
+        }
+    }
+}
+
 impl Gateway {
     /// Takes up what a server now lists: kept for the next start, renames audited, defaults
     /// following (P31), all shown at once.
@@ -73,7 +89,7 @@ impl Gateway {
         let mut all = self.known().clone();
         all.insert(server, known.clone());
         let state = self.store.load().await?;
-        let after = Catalog::build(state.servers, Vec::new(), Vec::new(), &all);
+        let after = Catalog::build(state.servers, Vec::new(), Vec::new(), &[], &all);
         let now = jiff::Timestamp::now().as_second();
         let mut changes = vec![Change::SetKnown(server, known)];
         changes.extend(manage::follow(&before, &after, &state.groups, now));

@@ -5,70 +5,29 @@
 //! snapshot (P72). Nothing here knows HTTP; status codes are the edge's business.
 
 mod audit;
-mod check;
-mod entry;
 mod follow;
 mod groups;
 mod health;
 mod keys;
+mod overrides;
 mod servers;
 mod tools;
 mod turn;
 
 pub use audit::{AuditEvent, AuditReport, RenamedTool};
+pub use fields::{Field, ServerFields};
 pub use groups::{GroupFields, GroupInfo};
 pub use health::Ready;
 pub use keys::{IssuedKey, KeyFields, KeyInfo};
-pub use servers::{ServerFields, ServerInfo, Tested};
-pub use tools::ToolInfo;
+pub use overrides::{OverrideFields, OverrideInfo};
+pub use servers::{ServerInfo, Tested};
+pub use tools::{LearnedTool, Ranking, Searched, ToolInfo};
 pub use turn::Writes;
 
 pub(crate) use follow::follow;
 
+use fields::Invalid;
 use store::Noun;
-
-/// One field of a change.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Field<T> {
-    /// Left as it is; in something new, its default.
-    #[default]
-    Keep,
-    /// Put back to its default.
-    Reset,
-    /// Given this value.
-    Set(T),
-}
-
-impl<T> Field<T> {
-    /// The value after the change.
-    pub fn over(self, current: T, default: T) -> T {
-        match self {
-            Self::Keep => current,
-            Self::Reset => default,
-            Self::Set(value) => value,
-        }
-    }
-
-    /// The same with another kind of value, which may be refused.
-    ///
-    /// # Errors
-    /// Those of `read`.
-    pub fn try_map<U, E>(self, read: impl FnOnce(T) -> Result<U, E>) -> Result<Field<U>, E> {
-        Ok(match self {
-            Self::Keep => Field::Keep,
-            Self::Reset => Field::Reset,
-            Self::Set(value) => Field::Set(read(value)?),
-        })
-    }
-
-    /// The value, when one is given.
-    pub fn set(self) -> Option<T> {
-        match self {
-            Self::Set(value) => Some(value),
-            Self::Keep | Self::Reset => None,
-        }
-    }
-}
 
 /// Why a use case could not be carried out. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -123,6 +82,12 @@ impl Error {
     }
 }
 
+impl From<Invalid> for Error {
+    fn from(invalid: Invalid) -> Self {
+        Self::Invalid { field: invalid.field, message: invalid.message }
+    }
+}
+
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         match error {
@@ -139,5 +104,6 @@ fn word(noun: Noun) -> &'static str {
         Noun::Server => "server",
         Noun::Key => "key",
         Noun::AuditLine => "audit line",
+        Noun::Tool => "tool",
     }
 }

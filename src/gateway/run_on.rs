@@ -61,6 +61,7 @@ async fn to_the_end(call: Underway, keep: impl Fn(&mut dyn FnMut(&str) -> Bytes)
             Err(reply) => return keep(&mut |id| reply.message(id).into()),
         },
     };
+    running.alone();
     loop {
         match running.next().await {
             Step::Notice(notice) => keep(&mut |_| Bytes::copy_from_slice(notice.as_bytes())),

@@ -24,7 +24,7 @@ fn catalog(servers: &[(i64, &str, &str)]) -> Catalog {
         name: (*name).to_owned(),
         ..Server::default()
     });
-    Catalog::build(servers.collect(), vec![], vec![], &known)
+    Catalog::build(servers.collect(), vec![], vec![], &[], &known)
 }
 
 /// Each series as `name{labels}`, without values.

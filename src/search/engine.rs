@@ -234,6 +234,20 @@ impl Engine {
         self.ranked(index, &query, None, most)
     }
 
+    /// The tools of `index` that do what the one of that number does, best first, without it.
+    /// At once: its vector is known, or its words are asked for.
+    pub fn alike(&self, index: &Index, document: usize, most: usize) -> Found {
+        let Some(own) = index.documents.get(document) else {
+            return Found { mode: Mode::Lexical, hits: Vec::new() };
+        };
+        let vector = read(&self.shared.vectors).get(&own.tool.hash).cloned();
+        let query: String = own.tool.text.chars().take(QUERY).collect();
+        let mut found = self.ranked(index, &query, vector.as_deref(), most.saturating_add(1));
+        found.hits.retain(|hit| hit.document != document);
+        found.hits.truncate(most);
+        found
+    }
+
     fn ranked(&self, index: &Index, query: &str, vector: Option<&[f32]>, most: usize) -> Found {
         let words = index.scores(query);
         let near = vector.and_then(|query| self.near(index, query, &words));

@@ -1,6 +1,6 @@
 //! What each [`Change`] does to the tables. The caller holds the transaction.
 
-use catalog::{Group, GroupId, Key, KeyId, Reach, Secret, Server, ServerId, Transport};
+use catalog::{Group, GroupId, Key, KeyId, Override, Reach, Secret, Server, ServerId, Transport};
 use rusqlite::{Connection, ErrorCode, Params, ToSql, ffi, params};
 
 use crate::error::{Error, Noun};
@@ -47,6 +47,7 @@ fn one(connection: &Connection, change: &Change, ids: &[i64]) -> Result<i64, Fau
         Change::AddKey(key) => add_key(connection, key),
         Change::SetKey(key) => set_key(connection, key),
         Change::RemoveKey(KeyId(id)) => remove(connection, "keys", Noun::Key, *id),
+        Change::SetOverride(words) => set_override(connection, words),
         Change::SetKnown(ServerId(id), known) => {
             let sql = "INSERT OR REPLACE INTO known (server_id, catalog) VALUES (?1, ?2)";
             insert(connection, sql, params![id, known.to_text()])
@@ -63,6 +64,22 @@ fn one(connection: &Connection, change: &Change, ids: &[i64]) -> Result<i64, Fau
             Ok(0)
         }
     }
+}
+
+fn set_override(connection: &Connection, words: &Override) -> Result<i64, Fault> {
+    let Override { server: ServerId(id), tool, title, description } = words;
+    if title.is_none() && description.is_none() {
+        let sql = "DELETE FROM overrides WHERE server_id = ?1 AND tool = ?2";
+        connection.prepare_cached(sql)?.execute(params![id, tool])?;
+        return Ok(*id);
+    }
+    let sql = "INSERT OR REPLACE INTO overrides (server_id, tool, title, description)
+        VALUES (?1, ?2, ?3, ?4)";
+    connection
+        .prepare_cached(sql)?
+        .execute(params![id, tool, title, description])
+        .map_err(|error| dangling(error, Noun::Server, *id))?;
+    Ok(*id)
 }
 
 fn add_group(connection: &Connection, group: &Group, ids: &[i64]) -> Result<i64, Fault> {

@@ -80,6 +80,8 @@ pub enum Noun {
     Key,
     /// A line of the audit.
     AuditLine,
+    /// A tool of a server.
+    Tool,
 }
 
 impl fmt::Display for Noun {
@@ -89,6 +91,7 @@ impl fmt::Display for Noun {
             Self::Server => "server",
             Self::Key => "key",
             Self::AuditLine => "audit line",
+            Self::Tool => "tool",
         })
     }
 }

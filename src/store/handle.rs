@@ -9,7 +9,7 @@ use catalog::{Known, ServerId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::error::Error;
-use crate::model::{AuditLine, Behind, Change, State};
+use crate::model::{AuditLine, Behind, Change, PastCall, State, StoredVector};
 use crate::schema;
 use crate::writer::{self, Reply, Request, Writer};
 
@@ -86,6 +86,22 @@ impl Store {
     /// As the database fails.
     pub async fn ended_sessions(&self) -> Result<Vec<u64>, Error> {
         self.ask(Request::EndedSessions).await
+    }
+
+    /// What search made of texts, as [`Behind::Vector`] noted it.
+    ///
+    /// # Errors
+    /// As the database fails.
+    pub async fn vectors(&self) -> Result<Vec<StoredVector>, Error> {
+        self.ask(Request::Vectors).await
+    }
+
+    /// The last calls of keys that reached their tools, oldest first, at most `most`.
+    ///
+    /// # Errors
+    /// As the database fails.
+    pub async fn past_calls(&self, most: u32) -> Result<Vec<PastCall>, Error> {
+        self.ask(|reply| Request::PastCalls(most, reply)).await
     }
 
     /// Makes all changes in one transaction, or none. Answers one row id per change: the new

@@ -15,4 +15,7 @@ mod writer;
 
 pub use error::{Error, Noun, Trouble};
 pub use handle::Store;
-pub use model::{AuditKind, AuditLine, Behind, Change, ENDED_SESSIONS, Outcome, State, added};
+pub use model::{
+    AuditKind, AuditLine, Behind, Change, ENDED_SESSIONS, Outcome, PastCall, State, StoredVector,
+    VECTORS, added,
+};

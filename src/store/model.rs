@@ -1,8 +1,9 @@
 //! What goes into the store and comes out of it, beside the domain's own types.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::{Group, GroupId, Key, KeyId, Known, Server, ServerId};
+use catalog::{Group, GroupId, Key, KeyId, Known, Override, Server, ServerId};
 
 /// What operators set up, as one consistent moment of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct State {
     pub servers: Vec<Server>,
     /// In id order.
     pub keys: Vec<Key>,
+    /// By server and tool.
+    pub overrides: Vec<Override>,
     /// Whether the first-run seed has been taken over ([`Change::Seeded`]).
     pub seeded: bool,
 }
@@ -39,6 +42,9 @@ pub enum Change {
     SetKey(Key),
     /// Removes a key. Its usage stays.
     RemoveKey(KeyId),
+    /// Puts other words for a tool in the place of those that there are; without any, its
+    /// server's own are back.
+    SetOverride(Override),
     /// Replaces the last known catalog of a server.
     SetKnown(ServerId, Known),
     /// Adds a line to the audit.
@@ -147,6 +153,8 @@ pub enum Behind {
         /// Seconds since the Unix epoch.
         at: i64,
     },
+    /// What search made of a text.
+    Vector(StoredVector),
     /// A client's session was ended; its id must not be good again after a restart.
     SessionEnded {
         /// Tells its id from all others.
@@ -154,6 +162,33 @@ pub enum Behind {
         /// Seconds since the Unix epoch.
         at: i64,
     },
+}
+
+/// What search made of a text with a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredVector {
+    /// Tells the model from others.
+    pub model: [u8; 32],
+    /// Tells the text from others.
+    pub text: [u8; 32],
+    /// The vector.
+    pub values: Arc<[f32]>,
+}
+
+/// Vectors that are kept; beyond that the oldest are forgotten.
+pub const VECTORS: usize = 50_000;
+
+/// A call that reached its tool, as habits are learned from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastCall {
+    /// Whose.
+    pub key: KeyId,
+    /// The server that ran it.
+    pub server: ServerId,
+    /// The server's own name for the tool.
+    pub tool: String,
+    /// When it ended, milliseconds since the Unix epoch.
+    pub at_ms: i64,
 }
 
 /// Ended sessions that are remembered; beyond that the oldest are forgotten.

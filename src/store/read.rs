@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use catalog::{
-    Group, GroupId, Key, KeyId, Known, Mode, Pinned, Reach, Secret, Server, ServerId, Transport,
+    Group, GroupId, Key, KeyId, Known, Mode, Override, Pinned, Reach, Secret, Server, ServerId,
+    Transport,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::de::DeserializeOwned;
 
 use crate::change::Fault;
 use crate::error::{Error, Noun};
-use crate::model::{AuditKind, AuditLine, State};
+use crate::model::{AuditKind, AuditLine, PastCall, State, StoredVector};
 
 /// Everything but catalogs. The caller holds a transaction, so that it is one moment.
 pub(crate) fn state(connection: &Connection) -> Result<State, Fault> {
@@ -23,6 +24,7 @@ pub(crate) fn state(connection: &Connection) -> Result<State, Fault> {
         groups: groups(connection)?,
         servers: rows(connection, "SELECT * FROM servers ORDER BY id", server)?,
         keys: rows(connection, "SELECT * FROM keys ORDER BY id", key)?,
+        overrides: rows(connection, "SELECT * FROM overrides ORDER BY server_id, tool", words)?,
         seeded,
     })
 }
@@ -59,6 +61,41 @@ pub(crate) fn audit(connection: &Connection, limit: u32) -> Result<Vec<AuditLine
         let kind =
             AuditKind::parse(&kind).ok_or_else(|| unknown(Noun::AuditLine, id, "kind", &kind))?;
         Ok(AuditLine { id, at: row.get("at")?, kind, message: row.get("message")? })
+    })
+}
+
+/// The vectors that are kept.
+pub(crate) fn vectors(connection: &Connection) -> Result<Vec<StoredVector>, Fault> {
+    rows(connection, "SELECT * FROM vectors ORDER BY id", |row| {
+        let bytes: Vec<u8> = row.get("vector")?;
+        let (numbers, _) = bytes.as_chunks();
+        let values = numbers.iter().map(|number| f32::from_le_bytes(*number)).collect();
+        Ok(StoredVector { model: row.get("model")?, text: row.get("text")?, values })
+    })
+}
+
+/// The last calls of keys that reached their tools, oldest first.
+pub(crate) fn past_calls(connection: &Connection, most: u32) -> Result<Vec<PastCall>, Fault> {
+    let sql = format!(
+        "SELECT * FROM (
+             SELECT usage.id, key_id, server_id, name, at_ms FROM usage
+             JOIN usage_tools ON usage_tools.id = tool_id
+             WHERE key_id IS NOT NULL AND outcome IN ('ok', 'tool_error')
+             ORDER BY usage.id DESC LIMIT {most}
+         ) ORDER BY id"
+    );
+    rows(connection, &sql, |row| {
+        let (key, server) = (KeyId(row.get("key_id")?), ServerId(row.get("server_id")?));
+        Ok(PastCall { key, server, tool: row.get("name")?, at_ms: row.get("at_ms")? })
+    })
+}
+
+fn words(row: &Row<'_>) -> Result<Override, Fault> {
+    Ok(Override {
+        server: ServerId(row.get("server_id")?),
+        tool: row.get("tool")?,
+        title: row.get("title")?,
+        description: row.get("description")?,
     })
 }
 

@@ -9,10 +9,11 @@ use crate::error::{Error, Trouble};
 
 /// What makes version n out of version n - 1 (the file's `user_version`), in order. A file
 /// that was part of a release is never changed.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
+    include_str!("migrations/0004.sql"),
 ];
 
 /// Opens the database for writing, up to date. Waits up to `busy` for other processes.

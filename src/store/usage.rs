@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
 
-use crate::model::{Behind, ENDED_SESSIONS};
+use crate::model::{Behind, ENDED_SESSIONS, StoredVector, VECTORS};
 
 /// Writes the items. The caller holds the transaction.
 pub(crate) fn write(connection: &Connection, items: &[Behind]) -> rusqlite::Result<()> {
@@ -18,6 +18,7 @@ pub(crate) fn write(connection: &Connection, items: &[Behind]) -> rusqlite::Resu
     let mut tools = HashMap::new();
     let mut used = HashMap::new();
     let mut ended = Vec::new();
+    let mut vectors = Vec::new();
     for item in items {
         match item {
             Behind::Usage { key, server, tool, outcome, latency, at_ms } => {
@@ -39,12 +40,36 @@ pub(crate) fn write(connection: &Connection, items: &[Behind]) -> rusqlite::Resu
                 *latest = (*latest).max(*at);
             }
             Behind::SessionEnded { nonce, at } => ended.push((*nonce, *at)),
+            Behind::Vector(vector) => vectors.push(vector),
         }
     }
     for (key, at) in used {
         touch.execute(params![at, key.0])?;
     }
+    if !vectors.is_empty() {
+        keep_vectors(connection, &vectors, VECTORS)?;
+    }
     if ended.is_empty() { Ok(()) } else { end_sessions(connection, &ended, ENDED_SESSIONS) }
+}
+
+/// Keeps vectors, and forgets the oldest of more than `most`.
+fn keep_vectors(
+    connection: &Connection,
+    vectors: &[&StoredVector],
+    most: usize,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT OR REPLACE INTO vectors (model, text, vector) VALUES (?1, ?2, ?3)";
+    let mut add = connection.prepare_cached(sql)?;
+    for StoredVector { model, text, values } in vectors {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        add.execute(params![model, text, bytes])?;
+    }
+    let newest = connection.last_insert_rowid();
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached("DELETE FROM vectors WHERE id <= ?1")?
+        .execute([newest.saturating_sub(most)])?;
+    Ok(())
 }
 
 /// Notes ended sessions, and forgets the oldest of more than `most`.
@@ -77,7 +102,8 @@ fn tool_id(connection: &Connection, server: i64, tool: &str) -> rusqlite::Result
 
 #[cfg(test)]
 mod tests {
-    use super::end_sessions;
+    use super::{end_sessions, keep_vectors};
+    use crate::model::StoredVector;
     use crate::{read, schema};
 
     #[test]
@@ -89,5 +115,22 @@ mod tests {
             end_sessions(&connection, &[(nonce, 1)], 3).unwrap();
         }
         assert_eq!(read::ended_sessions(&connection).unwrap(), [u64::MAX, 8, 9]);
+    }
+
+    #[test]
+    fn p62_vectors_come_back_and_the_oldest_are_forgotten_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let connection = schema::open(&path, std::time::Duration::ZERO).unwrap();
+        let vector = |text: u8| StoredVector {
+            model: [1; 32],
+            text: [text; 32],
+            values: [0.5, -1.0, f32::from(text)].into(),
+        };
+        let all = [vector(1), vector(2), vector(3), vector(2)];
+        for each in &all {
+            keep_vectors(&connection, &[each], 2).unwrap();
+        }
+        assert_eq!(read::vectors(&connection).unwrap(), [vector(3), vector(2)]);
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::change::{self, Fault};
 use crate::error::Error;
-use crate::model::{AuditLine, Behind, Change, State};
+use crate::model::{AuditLine, Behind, Change, PastCall, State, StoredVector};
 use crate::{read, usage};
 
 /// Time between two flushes; half of what may be lost at a power cut (P95).
@@ -34,6 +34,8 @@ pub(crate) enum Request {
     Load(Reply<State>),
     Known(Reply<Vec<(ServerId, Known)>>),
     EndedSessions(Reply<Vec<u64>>),
+    Vectors(Reply<Vec<StoredVector>>),
+    PastCalls(u32, Reply<Vec<PastCall>>),
     Apply(Vec<Change>, Reply<Vec<i64>>),
     Audit(u32, Reply<Vec<AuditLine>>),
     SealingKey(Reply<[u8; 32]>),
@@ -128,6 +130,10 @@ impl Writer {
             Request::Known(reply) => drop(reply.send(self.read(read::known))),
             Request::EndedSessions(reply) => {
                 drop(reply.send(self.read(read::ended_sessions)));
+            }
+            Request::Vectors(reply) => drop(reply.send(self.read(read::vectors))),
+            Request::PastCalls(most, reply) => {
+                drop(reply.send(self.read(|connection| read::past_calls(connection, most))));
             }
             Request::Apply(changes, reply) => {
                 let applied = self.write(|connection| change::apply(connection, &changes));

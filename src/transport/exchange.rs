@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
+use protocol::json::{self, Members};
 use protocol::{Message, Outcome, codes};
 use tokio::time::Instant;
 
@@ -70,6 +71,38 @@ impl Answer {
         let start = raw.as_ptr() as usize - text.as_ptr() as usize;
         let range = start..start + raw.len();
         Ok(Some(Self { body, range, is_error }))
+    }
+
+    /// What no client could read about it. The usual start of a result is enough to know that it
+    /// is in order.
+    pub fn malformed(&self) -> Option<&'static str> {
+        let text = self.text();
+        if text.starts_with("{\"content\":[") {
+            return None;
+        }
+        let Ok(members) = Members::parse(text) else {
+            return Some(if self.is_error { "its error" } else { "its result" });
+        };
+        let number = |raw: &str| raw.parse::<i64>().is_ok();
+        match self.is_error {
+            true if !members.get("code").is_some_and(number) => Some("the `code` of its error"),
+            true if members.get("message").and_then(json::string).is_none() => {
+                Some("the `message` of its error")
+            }
+            true => None,
+            false => members
+                .get("content")
+                .is_some_and(|content| !content.starts_with('['))
+                .then_some("the `content` of its result"),
+        }
+    }
+
+    /// Whether it is a result that says `isError: true`. Looked for in the text first, so that
+    /// the many results that do not are not read again.
+    pub fn says_error(&self) -> bool {
+        let text = self.text();
+        text.contains("\"isError\"")
+            && Members::parse(text).is_ok_and(|result| result.get("isError") == Some("true"))
     }
 
     /// The raw result or error object.

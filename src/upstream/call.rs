@@ -11,8 +11,9 @@ use transport::{Answer, Event, Failure, Notice, Recipe, Repeat};
 
 use crate::aside::Hearing;
 use crate::link::{Order, State};
+use crate::slot::Owner;
 use crate::slot::Slot;
-use crate::upstream::{Begun, Owner, Upstream};
+use crate::upstream::{Begun, Upstream};
 
 /// How long a call may be silent before the link is asked whether the server lives; and
 /// again after each such time.

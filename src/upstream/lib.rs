@@ -19,9 +19,10 @@ mod upstreams;
 
 pub use call::Call;
 pub use link::{State, Status};
+pub use slot::Owner;
 pub use transport::{
     Answer, CLIENT_INFO, Event, Exchange, Failure, Notice, Recipe, Repeat, Request, Surroundings,
     Wants, is_own_request, stand_guard,
 };
-pub use upstream::{Owner, Upstream};
+pub use upstream::Upstream;
 pub use upstreams::{News, Tested, Upstreams};

@@ -3,11 +3,21 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use catalog::{GroupId, KeyId};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use transport::{Failure, Session};
 
 use crate::aside::Aside;
+
+/// Whose session a call uses (P23).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// One app.
+    Key(KeyId),
+    /// Every app of a group, on a server shared per group; and callers without a key.
+    Group(GroupId),
+}
 
 /// Opened once, by a task of its own, for all who wait.
 pub(crate) struct Slot {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use catalog::{GroupId, KeyId, Server, ServerId, Transport};
+use catalog::{Server, ServerId, Transport};
 use protocol::Era;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -16,20 +16,11 @@ use transport::{Context, Exchange, Failure, Recipe, Repeat, Session, Stderr, Wan
 use crate::aside::{Aside, Hearing};
 use crate::call::Call;
 use crate::link::{self, Order, Orders, Standing, State, Status};
-use crate::slot::Slot;
+use crate::slot::{Owner, Slot};
 use crate::upstreams::News;
 
 /// Local processes of one server that may run at a time, one for each app (P24).
 const CHILDREN: usize = 64;
-
-/// Whose session a call uses (P23).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Owner {
-    /// One app.
-    Key(KeyId),
-    /// Every app of a group, on a server shared per group; and callers without a key.
-    Group(GroupId),
-}
 
 /// One server and all connections to it.
 pub struct Upstream {
@@ -46,6 +37,8 @@ pub struct Upstream {
     pub(crate) stderr: Arc<Stderr>,
     /// Counts the times that the server turned out to have forgotten the link's session.
     pub(crate) forgot: AtomicU64,
+    /// Counts the changes of how any server stands.
+    turns: Arc<AtomicU64>,
     started: Instant,
 }
 
@@ -71,6 +64,7 @@ impl Upstream {
         context: Arc<Context>,
         news: mpsc::UnboundedSender<News>,
         idle: Duration,
+        turns: Arc<AtomicU64>,
     ) -> Arc<Self> {
         let enabled = server.enabled;
         let state = if enabled { State::Connecting } else { State::Disabled };
@@ -87,6 +81,7 @@ impl Upstream {
             sessions: RwLock::default(),
             stderr: Arc::default(),
             forgot: AtomicU64::new(0),
+            turns,
             started: Instant::now(),
         });
         if enabled {
@@ -257,6 +252,7 @@ impl Upstream {
             };
             *standing = Standing { state, failure, down_since, retry_at };
         });
+        self.turns.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) async fn begin(

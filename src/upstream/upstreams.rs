@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -10,7 +11,8 @@ use tokio::sync::{mpsc, oneshot};
 use transport::{Context, Failure, Session, Surroundings};
 
 use crate::listing;
-use crate::upstream::{Owner, Upstream};
+use crate::slot::Owner;
+use crate::upstream::Upstream;
 
 /// How long servers have to end at shutdown; longer than a process gets.
 const LAST: Duration = Duration::from_secs(8);
@@ -46,6 +48,7 @@ pub struct Upstreams {
     map: ArcSwap<HashMap<ServerId, Arc<Upstream>>>,
     news: mpsc::UnboundedSender<News>,
     idle: Duration,
+    turns: Arc<AtomicU64>,
     /// Whether links are made at all; the command line only looks and changes.
     linked: bool,
 }
@@ -66,7 +69,8 @@ impl Upstreams {
         let (news, received) = mpsc::unbounded_channel();
         let context = Context::new(surroundings);
         let map = ArcSwap::default();
-        (Self { context, map, news, idle, linked: true }, received)
+        let turns = Arc::default();
+        (Self { context, map, news, idle, turns, linked: true }, received)
     }
 
     /// Makes no links; servers can only be tested.
@@ -77,6 +81,11 @@ impl Upstreams {
     /// The server of that id.
     pub fn get(&self, id: ServerId) -> Option<Arc<Upstream>> {
         self.map.load().get(&id).cloned()
+    }
+
+    /// Counts up whenever a server comes, goes, or stands in another way than before.
+    pub fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
     }
 
     /// Makes the links fit the settings: starts, replaces and ends them. A link that a
@@ -103,11 +112,13 @@ impl Upstreams {
                     self.context.clone(),
                     self.news.clone(),
                     self.idle,
+                    self.turns.clone(),
                 ),
             };
             after.insert(server.id, upstream);
         }
         self.map.store(Arc::new(after));
+        self.turns.fetch_add(1, Ordering::Relaxed);
         let now = self.map.load();
         for (id, upstream) in before.iter() {
             if !now.get(id).is_some_and(|kept| Arc::ptr_eq(kept, upstream)) {

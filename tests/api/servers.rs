@@ -151,7 +151,7 @@ fn tools_and_the_names_that_two_servers_share() {
     assert_eq!(
         *greet,
         json!({
-            "exposed": "greet", "upstream": "ts", "tool": "greet",
+            "exposed": "greet", "upstream": "ts", "tool": "greet", "title": "Greet",
             "description": "Greets someone: “Grüß Gott”, 你好, مرحبا", "overridden": false,
             "server_says": "Greets someone: “Grüß Gott”, 你好, مرحبا", "arguments": ["who"]
         })

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{before, call, call_with_token, progress};
+use super::{before, call, call_with_token, progress, result};
 use crate::support::gateway::Gateway;
 use crate::support::mcp::Peer;
 use crate::support::odd::{Action, Answer, Odd};
@@ -150,4 +150,84 @@ fn arg_07_arguments_are_an_object_or_nothing() {
     {
         assert_eq!(session.request("tools/call", params).text(), "{}", "{params}");
     }
+}
+
+/// A tool that answers with the arguments that its server got, and what came back for these.
+fn mended(properties: &str, sent: &str) -> (bool, Value) {
+    let tool =
+        format!(r#"{{"name":"t","inputSchema":{{"type":"object","properties":{properties}}}}}"#);
+    let odd = Odd::of(&[&tool])
+        .script(|request, _| match request.tool() {
+            Some(_) => {
+                let got = request.arguments().to_string();
+                let text = serde_json::to_string(&got).unwrap();
+                let result = format!(r#"{{"content":[{{"type":"text","text":{text}}}]}}"#);
+                Answer::result(request, &result).into()
+            }
+            None => Action::Usual,
+        })
+        .start();
+    let (_gateway, mut session) = before(&odd);
+    let answer = session.call("t", sent);
+    let value = result(&answer);
+    let text = value["content"][0]["text"].as_str().unwrap_or_default();
+    (value["isError"] == true, serde_json::from_str(text).unwrap_or_else(|_| text.into()))
+}
+
+/// The rest of the table is `src/coach/tests/slips.jsonl`; here, what reaches a server.
+fn check_mended(properties: &str, cases: &[(&str, Option<&str>)]) {
+    for (sent, expect) in cases {
+        let (refused, got) = mended(properties, sent);
+        match expect {
+            None => assert!(refused, "{sent} was sent as {got}"),
+            Some(expect) => {
+                let expect: Value = serde_json::from_str(expect).unwrap();
+                assert_eq!((refused, got), (false, expect), "{sent}");
+            }
+        }
+    }
+}
+
+#[test]
+fn arg_01_lists_and_objects_written_as_text() {
+    let properties = r#"{"tags":{"type":"array","items":{"type":"string"}},"config":{"type":"object"},"maybe":{"anyOf":[{"type":"array","items":{"type":"integer"}},{"type":"null"}]}}"#;
+    check_mended(
+        properties,
+        &[
+            (r#"{"tags":"[\"a\",\"b\"]"}"#, Some(r#"{"tags":["a","b"]}"#)),
+            (r#"{"config":"{\"x\":1}"}"#, Some(r#"{"config":{"x":1}}"#)),
+            (r#"{"maybe":"[1,2]"}"#, Some(r#"{"maybe":[1,2]}"#)),
+            (r#"{"config":"[1]"}"#, None),
+        ],
+    );
+}
+
+#[test]
+fn arg_03_numbers_and_booleans_written_as_text() {
+    let properties = r#"{"x":{"type":"integer"},"b":{"type":"boolean"}}"#;
+    check_mended(
+        properties,
+        &[
+            (r#"{"x":"448"}"#, Some(r#"{"x":448}"#)),
+            (r#"{"x":"1e3"}"#, Some(r#"{"x":1000}"#)),
+            (r#"{"x":"5px"}"#, None),
+            (r#"{"x":"NaN"}"#, None),
+            (r#"{"b":"FALSE"}"#, Some(r#"{"b":false}"#)),
+            (r#"{"b":"no"}"#, None),
+        ],
+    );
+}
+
+#[test]
+fn arg_04_null_and_what_may_be_null() {
+    let properties =
+        r#"{"count":{"anyOf":[{"type":"integer"},{"type":"null"}]},"opt":{"type":"string"}}"#;
+    check_mended(
+        properties,
+        &[
+            (r#"{"count":"42"}"#, Some(r#"{"count":42}"#)),
+            (r#"{"opt":null}"#, Some("{}")),
+            (r#"{"count":null}"#, Some(r#"{"count":null}"#)),
+        ],
+    );
 }

@@ -42,7 +42,7 @@ fn two(first: &[&str], second: &[&str]) -> Catalog {
         group(2, "one", Reach::Only(vec![ServerId(1)])),
         group(3, "none", Reach::Only(vec![])),
     ];
-    Catalog::build(vec![server(1, "a"), server(2, "b")], groups, vec![], &known)
+    Catalog::build(vec![server(1, "a"), server(2, "b")], groups, vec![], &[], &known)
 }
 
 fn listed(catalog: &Catalog, group: &str) -> String {

@@ -6,7 +6,8 @@ use protocol::json::{self, Members};
 use serde_json::{Map, Value};
 
 use super::scalar::kinds;
-use super::{Part, Reading, Repair, Row, escaped, multiplied, normal, reference};
+use super::{Part, Reading, Repair, Row, escaped, multiplied, reference};
+use crate::nearest::normal;
 
 /// What an object's schema declares, its own words and those it refers to or includes.
 #[derive(Default)]

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use protocol::json;
 use serde_json::{Map, Value};
 
-use super::{Part, Reading, Repair, normal};
+use super::{Part, Reading, Repair};
+use crate::nearest::normal;
 
 impl Repair<'_> {
     /// Readings of a value that is neither object nor array.

@@ -62,7 +62,7 @@ mod tests {
             name: (*name).to_owned(),
             ..Server::default()
         });
-        Catalog::build(servers.collect(), vec![], vec![], &known)
+        Catalog::build(servers.collect(), vec![], vec![], &[], &known)
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use catalog::{Catalog, Group, GroupId, Mode, Reach, View};
+use fields::{Field, check};
 use store::{AuditKind, Change, Noun};
 
+use super::Error;
 use super::turn::Turn;
-use super::{Error, Field, check};
 use crate::Gateway;
 
 /// What may be said of a group (P44).

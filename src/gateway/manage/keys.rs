@@ -3,11 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use catalog::{GroupId, Key, KeyHash, KeyId, Secret};
+use fields::{Field, check};
 use sha2::{Digest, Sha256};
 use store::{AuditKind, Change};
 
+use super::Error;
 use super::turn::Turn;
-use super::{Error, Field, check};
 use crate::Gateway;
 
 /// What may be said of a key.

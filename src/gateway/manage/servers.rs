@@ -4,45 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use catalog::snapshot::Listed;
-use catalog::{Secret, Server, ServerId};
+use catalog::{Server, ServerId};
+use fields::server::{changed, merge};
+use fields::{Field, ServerFields, check};
 use store::{AuditKind, Change, Noun};
 use upstream::State;
 
-use super::{Error, Field, check, entry};
+use super::Error;
 use crate::Gateway;
-
-/// What may be said of a server (P21). An entry with both `url` and `command` runs the command.
-#[derive(Debug, Clone, Default)]
-pub struct ServerFields {
-    /// Unique, 1–64 characters.
-    pub name: Field<String>,
-    /// Where it answers.
-    pub url: Field<String>,
-    /// Sent with every request.
-    pub headers: Field<Vec<(String, Secret)>>,
-    /// PEM file trusted for this server.
-    pub ca_file: Field<String>,
-    /// What to run.
-    pub command: Field<String>,
-    /// Its arguments.
-    pub args: Field<Vec<String>>,
-    /// Its environment.
-    pub env: Field<Vec<(String, Secret)>>,
-    /// Its working directory.
-    pub cwd: Field<String>,
-    /// What models are told it is for; blank is the server's own words.
-    pub description: Field<String>,
-    /// Default true.
-    pub enabled: Field<bool>,
-    /// One session per group; default false.
-    pub shared: Field<bool>,
-    /// Milliseconds, 100 to 10 minutes; default 30,000.
-    pub timeout_ms: Field<u64>,
-    /// Milliseconds, 100 to a day; default 600,000.
-    pub call_timeout_ms: Field<u64>,
-    /// `auto`, `legacy` or `modern`.
-    pub protocol: Field<String>,
-}
 
 /// A server and how it fares.
 #[derive(Debug, Clone)]
@@ -103,7 +72,7 @@ impl Gateway {
         let Field::Set(name) = name else {
             return Err(Error::invalid("name", "must be given"));
         };
-        let mut server = entry::merge(&Server::default(), fields)?;
+        let mut server = merge(&Server::default(), fields)?;
         server.name = check::name(&name)?;
         let mut turn = self.turn().await?;
         let message = format!("server `{}` was added", server.name);
@@ -130,13 +99,13 @@ impl Gateway {
             Field::Set(name) => check::name(&name)?,
             Field::Reset => return Err(Error::invalid("name", "must not be null")),
         };
-        let mut server = entry::merge(&was, fields)?;
+        let mut server = merge(&was, fields)?;
         // An editor that sends back what it was shown does not mean to freeze those words.
         let says = self.catalog().server_by_id(was.id).and_then(|l| l.known.says.clone());
         if says.is_some_and(|says| says.trim() == server.description) {
             server.description.clear();
         }
-        let changed = entry::changed(&was, &server);
+        let differs = changed(&was, &server);
         server.name = new_name;
         if server != was {
             turn.push(Change::SetServer(server.clone()));
@@ -145,8 +114,8 @@ impl Gateway {
             let message = format!("server `{}` is now called `{}`", was.name, server.name);
             turn.audit(AuditKind::Edit, message);
         }
-        if !changed.is_empty() {
-            let message = format!("server `{}` was changed: {}", server.name, changed.join(", "));
+        if !differs.is_empty() {
+            let message = format!("server `{}` was changed: {}", server.name, differs.join(", "));
             turn.audit(AuditKind::Server, message);
         }
         turn.commit().await?;
@@ -192,7 +161,7 @@ impl Gateway {
         mut fields: ServerFields,
     ) -> Result<Result<Tested, String>, Error> {
         let name = std::mem::take(&mut fields.name);
-        let mut server = entry::merge(&Server::default(), fields)?;
+        let mut server = merge(&Server::default(), fields)?;
         server.name = match name.set() {
             Some(name) => check::name(&name)?,
             None => "test".to_owned(),

@@ -100,7 +100,7 @@ impl Turn<'_> {
                 _ => {}
             }
         }
-        Catalog::build(servers, Vec::new(), Vec::new(), &self.gateway.known())
+        Catalog::build(servers, Vec::new(), Vec::new(), &[], &self.gateway.known())
     }
 }
 

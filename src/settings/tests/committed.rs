@@ -7,13 +7,14 @@ const CODE: [&str; 2] = [include_str!("../../settings.rs"), include_str!("../see
 
 /// Each struct, the line after which its fields stand, and how far they are indented: live, or
 /// as an example.
-const STRUCTS: [(&str, &str, &str); 8] = [
+const STRUCTS: [(&str, &str, &str); 9] = [
     ("Settings", "", ""),
     ("Boot", "boot:", "  "),
     ("Limits", "limits:", "  "),
     ("Log", "log:", "  "),
     ("Metrics", "metrics:", "  "),
     ("Sessions", "sessions:", "  "),
+    ("Search", "search:", "  "),
     ("Upstream", "#upstreams:", "#    "),
     ("SeedGroup", "#groups:", "#    "),
 ];

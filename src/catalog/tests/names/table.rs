@@ -53,7 +53,7 @@ fn named(pairs: &[(String, String)]) -> BTreeMap<(String, String), String> {
         adaptive_cap: None,
         reach: Reach::All,
     };
-    let catalog = Catalog::build(servers, vec![group], vec![], &known);
+    let catalog = Catalog::build(servers, vec![group], vec![], &[], &known);
     let view = catalog.view(GroupId(1)).expect("the group");
     let mut seen = BTreeSet::new();
     let mut names = BTreeMap::new();

@@ -5,11 +5,11 @@ use std::time::Duration;
 use catalog::Secret;
 use url::Url;
 
-use super::Error;
+use crate::Invalid;
 
 /// A group's or server's name: white space around it is dropped; 1–64 characters, none of
 /// them a control character or `/`, so that it fits one segment of a path.
-pub(super) fn name(given: &str) -> Result<String, Error> {
+pub fn name(given: &str) -> Result<String, Invalid> {
     let name = given.trim();
     let wrong = if name.is_empty() {
         "must not be empty"
@@ -24,30 +24,27 @@ pub(super) fn name(given: &str) -> Result<String, Error> {
     } else {
         return Ok(name.to_owned());
     };
-    Err(Error::invalid("name", wrong))
+    Err(Invalid::new("name", wrong))
 }
 
 /// A key's label: anything short on one line, also nothing.
-pub(super) fn label(given: &str) -> Result<String, Error> {
+pub fn label(given: &str) -> Result<String, Invalid> {
     let label = given.trim();
     if label.chars().count() > 200 {
-        return Err(Error::invalid("label", "must have at most 200 characters"));
+        return Err(Invalid::new("label", "must have at most 200 characters"));
     }
     if label.chars().any(char::is_control) {
-        return Err(Error::invalid("label", "must be one line without control characters"));
+        return Err(Invalid::new("label", "must be one line without control characters"));
     }
     Ok(label.to_owned())
 }
 
 /// Tool names for a group's defaults, repeats dropped. They need not lead anywhere now.
-pub(super) fn defaults(given: Vec<String>) -> Result<Vec<String>, Error> {
+pub fn defaults(given: Vec<String>) -> Result<Vec<String>, Invalid> {
     let mut names: Vec<String> = Vec::with_capacity(given.len());
     for name in given {
         if name.trim().is_empty() || name.len() > 256 || name.chars().any(char::is_control) {
-            return Err(Error::invalid(
-                "defaults",
-                format!("holds `{name}`, which is no tool name"),
-            ));
+            return Err(Invalid::new("defaults", format!("holds `{name}`, which is no tool name")));
         }
         if !names.contains(&name) {
             names.push(name);
@@ -57,23 +54,20 @@ pub(super) fn defaults(given: Vec<String>) -> Result<Vec<String>, Error> {
 }
 
 /// A time in milliseconds, 100 ms to `most`.
-pub(super) fn time(field: &str, given: u64, most: Duration) -> Result<Duration, Error> {
+pub fn time(field: &str, given: u64, most: Duration) -> Result<Duration, Invalid> {
     let time = Duration::from_millis(given);
     if time < Duration::from_millis(100) || time > most {
         let most = most.as_millis();
-        return Err(Error::invalid(
-            field,
-            format!("must be 100–{most} (milliseconds), not {given}"),
-        ));
+        return Err(Invalid::new(field, format!("must be 100–{most} (milliseconds), not {given}")));
     }
     Ok(time)
 }
 
 /// A text of at most `most` bytes.
-pub(super) fn short(field: &str, given: &str, most: usize) -> Result<(), Error> {
+pub fn short(field: &str, given: &str, most: usize) -> Result<(), Invalid> {
     if given.len() > most {
         let message = format!("must have at most {most} bytes, not {}", given.len());
-        return Err(Error::invalid(field, message));
+        return Err(Invalid::new(field, message));
     }
     Ok(())
 }
@@ -82,10 +76,10 @@ pub(super) fn short(field: &str, given: &str, most: usize) -> Result<(), Error> 
 const URL_MAX: usize = 4096;
 
 /// Where a server answers. `${NAME}` references stand for anything, so they are put aside.
-pub(super) fn url(given: &str) -> Result<String, Error> {
+pub fn url(given: &str) -> Result<String, Invalid> {
     let text = given.trim();
     short("url", text, URL_MAX)?;
-    let wrong = |message: &str| Err(Error::invalid("url", format!("{message}, not `{text}`")));
+    let wrong = |message: &str| Err(Invalid::new("url", format!("{message}, not `{text}`")));
     if text.starts_with("${") && text.contains('}') {
         return Ok(text.to_owned());
     }
@@ -98,7 +92,7 @@ pub(super) fn url(given: &str) -> Result<String, Error> {
     if !url.username().is_empty() || url.password().is_some() {
         // The address is shown in lists and logs; its text is left out here for that reason.
         let message = "must not hold a user name or password; send an `Authorization` header";
-        return Err(Error::invalid("url", message));
+        return Err(Invalid::new("url", message));
     }
     if url.fragment().is_some() || text.chars().any(|c| c.is_control() || c == ' ') {
         return wrong("must not hold `#`, spaces or control characters");
@@ -107,7 +101,7 @@ pub(super) fn url(given: &str) -> Result<String, Error> {
 }
 
 /// Headers for a server, in their order.
-pub(super) fn headers(given: Vec<(String, Secret)>) -> Result<Vec<(String, Secret)>, Error> {
+pub fn headers(given: Vec<(String, Secret)>) -> Result<Vec<(String, Secret)>, Invalid> {
     // These belong to the connection and the protocol; another value would break both.
     const OURS: [&str; 9] = [
         "host",
@@ -125,19 +119,19 @@ pub(super) fn headers(given: Vec<(String, Secret)>) -> Result<Vec<(String, Secre
         let field = format!("headers.{name}");
         let lower = name.to_ascii_lowercase();
         if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(Error::invalid(
+            return Err(Invalid::new(
                 "headers",
                 format!("holds `{name}`, which is no header name"),
             ));
         }
         if OURS.contains(&lower.as_str()) {
-            return Err(Error::invalid(&field, "is set by the manager itself; leave it out"));
+            return Err(Invalid::new(&field, "is set by the manager itself; leave it out"));
         }
         if seen.contains(&lower) {
-            return Err(Error::invalid(&field, "is given twice, in different case"));
+            return Err(Invalid::new(&field, "is given twice, in different case"));
         }
         if value.reveal().bytes().any(|byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {
-            return Err(Error::invalid(&field, "must be one line without control characters"));
+            return Err(Invalid::new(&field, "must be one line without control characters"));
         }
         seen.push(lower);
     }
@@ -145,25 +139,22 @@ pub(super) fn headers(given: Vec<(String, Secret)>) -> Result<Vec<(String, Secre
 }
 
 /// Variables for a process, in their order.
-pub(super) fn env(given: Vec<(String, Secret)>) -> Result<Vec<(String, Secret)>, Error> {
+pub fn env(given: Vec<(String, Secret)>) -> Result<Vec<(String, Secret)>, Invalid> {
     for (name, value) in &given {
         if name.is_empty() || name.contains(['=', '\0']) {
-            return Err(Error::invalid(
-                "env",
-                format!("holds `{name}`, which is no variable name"),
-            ));
+            return Err(Invalid::new("env", format!("holds `{name}`, which is no variable name")));
         }
         if value.reveal().contains('\0') {
-            return Err(Error::invalid(&format!("env.{name}"), "must not hold a NUL character"));
+            return Err(Invalid::new(&format!("env.{name}"), "must not hold a NUL character"));
         }
     }
     Ok(given)
 }
 
 /// A program, a path or an argument that may not be blank.
-pub(super) fn filled(field: &str, given: String) -> Result<String, Error> {
+pub fn filled(field: &str, given: String) -> Result<String, Invalid> {
     if given.trim().is_empty() {
-        return Err(Error::invalid(field, "must not be empty"));
+        return Err(Invalid::new(field, "must not be empty"));
     }
     without_nul(field, given)
 }
@@ -172,9 +163,9 @@ pub(super) fn filled(field: &str, given: String) -> Result<String, Error> {
 const TEXT_MAX: usize = 32 << 10;
 
 /// Text for the operating system, which ends it at a NUL.
-pub(super) fn without_nul(field: &str, given: String) -> Result<String, Error> {
+pub fn without_nul(field: &str, given: String) -> Result<String, Invalid> {
     if given.contains('\0') {
-        return Err(Error::invalid(field, "must not hold a NUL character"));
+        return Err(Invalid::new(field, "must not hold a NUL character"));
     }
     short(field, &given, TEXT_MAX)?;
     Ok(given)
@@ -207,9 +198,9 @@ mod tests {
 
     use catalog::Secret;
 
-    use super::Error;
+    use crate::Invalid;
 
-    fn text<T: Debug>(result: Result<T, Error>) -> String {
+    fn text<T: Debug>(result: Result<T, Invalid>) -> String {
         result.map_or_else(|error| error.to_string(), |value| format!("{value:?}"))
     }
 

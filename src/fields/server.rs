@@ -4,8 +4,40 @@ use std::time::Duration;
 
 use catalog::{Pinned, Secret, Server, Transport};
 
-use super::servers::ServerFields;
-use super::{Error, Field, check};
+use crate::{Field, Invalid, check};
+
+/// What may be said of a server (P21). An entry with both `url` and `command` runs the command.
+#[derive(Debug, Clone, Default)]
+pub struct ServerFields {
+    /// Unique, 1–64 characters.
+    pub name: Field<String>,
+    /// Where it answers.
+    pub url: Field<String>,
+    /// Sent with every request.
+    pub headers: Field<Vec<(String, Secret)>>,
+    /// PEM file trusted for this server.
+    pub ca_file: Field<String>,
+    /// What to run.
+    pub command: Field<String>,
+    /// Its arguments.
+    pub args: Field<Vec<String>>,
+    /// Its environment.
+    pub env: Field<Vec<(String, Secret)>>,
+    /// Its working directory.
+    pub cwd: Field<String>,
+    /// What models are told it is for; blank is the server's own words.
+    pub description: Field<String>,
+    /// Default true.
+    pub enabled: Field<bool>,
+    /// One session per group; default false.
+    pub shared: Field<bool>,
+    /// Milliseconds, 100 to 10 minutes; default 30,000.
+    pub timeout_ms: Field<u64>,
+    /// Milliseconds, 100 to a day; default 600,000.
+    pub call_timeout_ms: Field<u64>,
+    /// `auto`, `legacy` or `modern`.
+    pub protocol: Field<String>,
+}
 
 /// Longest `timeout_ms`.
 const TIMEOUT_MAX: Duration = Duration::from_secs(600);
@@ -18,7 +50,7 @@ const DESCRIPTION_MAX: usize = 16 << 10;
 
 /// `current` with the fields put over it. The name is left for the caller, who knows
 /// whether there must be one.
-pub(super) fn merge(current: &Server, mut fields: ServerFields) -> Result<Server, Error> {
+pub fn merge(current: &Server, mut fields: ServerFields) -> Result<Server, Invalid> {
     let transport = Parts::of(&current.transport).put(&mut fields)?;
     let timeout = fields.timeout_ms.try_map(|ms| check::time("timeout_ms", ms, TIMEOUT_MAX))?;
     let call_timeout = fields
@@ -27,7 +59,7 @@ pub(super) fn merge(current: &Server, mut fields: ServerFields) -> Result<Server
     let protocol = fields.protocol.try_map(|word| {
         Pinned::parse(&word).ok_or_else(|| {
             let message = format!("must be `auto`, `legacy` or `modern`, not `{word}`");
-            Error::invalid("protocol", message)
+            Invalid::new("protocol", message)
         })
     })?;
     let description = fields.description.over(current.description.clone(), String::new());
@@ -46,7 +78,7 @@ pub(super) fn merge(current: &Server, mut fields: ServerFields) -> Result<Server
 }
 
 /// The names of the fields in which two settings of one server differ.
-pub(super) fn changed(was: &Server, is: &Server) -> Vec<&'static str> {
+pub fn changed(was: &Server, is: &Server) -> Vec<&'static str> {
     let (old, new) = (Parts::of(&was.transport), Parts::of(&is.transport));
     let differs = [
         ("url", old.url != new.url),
@@ -92,7 +124,7 @@ impl Parts {
     }
 
     /// An entry with both runs the command; a change that gives one drops the other.
-    fn put(self, fields: &mut ServerFields) -> Result<Transport, Error> {
+    fn put(self, fields: &mut ServerFields) -> Result<Transport, Invalid> {
         let gives_url = matches!(fields.url, Field::Set(_));
         let gives_command = matches!(fields.command, Field::Set(_));
         let url = std::mem::take(&mut fields.url).try_map(|url| check::url(&url).map(Some))?;
@@ -114,12 +146,12 @@ impl Parts {
             (_, None) => {
                 let message =
                     "or `command` must be given: where the server answers, or what to run";
-                Err(Error::invalid("url", message))
+                Err(Invalid::new("url", message))
             }
         }
     }
 
-    fn stdio(self, command: String, fields: &mut ServerFields) -> Result<Transport, Error> {
+    fn stdio(self, command: String, fields: &mut ServerFields) -> Result<Transport, Invalid> {
         let args = std::mem::take(&mut fields.args).try_map(|args| {
             args.into_iter().map(|arg| check::without_nul("args", arg)).collect::<Result<_, _>>()
         })?;
@@ -134,7 +166,7 @@ impl Parts {
         })
     }
 
-    fn http(self, url: String, fields: &mut ServerFields) -> Result<Transport, Error> {
+    fn http(self, url: String, fields: &mut ServerFields) -> Result<Transport, Invalid> {
         let headers = std::mem::take(&mut fields.headers).try_map(check::headers)?;
         let ca_file = std::mem::take(&mut fields.ca_file)
             .try_map(|path| check::filled("ca_file", path).map(Some))?;
@@ -148,7 +180,7 @@ impl Parts {
 
 impl ServerFields {
     /// What only an address can use is not dropped in silence.
-    fn refuse_for_process(&self) -> Result<(), Error> {
+    fn refuse_for_process(&self) -> Result<(), Invalid> {
         let given = [
             ("headers", matches!(&self.headers, Field::Set(list) if !list.is_empty())),
             ("ca_file", matches!(self.ca_file, Field::Set(_))),
@@ -157,7 +189,7 @@ impl ServerFields {
     }
 
     /// What only a process can use is not dropped in silence.
-    fn refuse_for_address(&self) -> Result<(), Error> {
+    fn refuse_for_address(&self) -> Result<(), Invalid> {
         let given = [
             ("args", matches!(&self.args, Field::Set(list) if !list.is_empty())),
             ("env", matches!(&self.env, Field::Set(list) if !list.is_empty())),
@@ -167,9 +199,9 @@ impl ServerFields {
     }
 }
 
-fn refuse(given: &[(&str, bool)], message: &str) -> Result<(), Error> {
+fn refuse(given: &[(&str, bool)], message: &str) -> Result<(), Invalid> {
     match given.iter().find(|(_, given)| *given) {
-        Some((field, _)) => Err(Error::invalid(field, message)),
+        Some((field, _)) => Err(Invalid::new(field, message)),
         None => Ok(()),
     }
 }
@@ -178,8 +210,8 @@ fn refuse(given: &[(&str, bool)], message: &str) -> Result<(), Error> {
 mod tests {
     use catalog::{Secret, Server, Transport};
 
-    use super::super::Field::{Reset, Set};
     use super::{ServerFields, changed, merge};
+    use crate::Field::{Reset, Set};
 
     fn http(url: &str) -> ServerFields {
         ServerFields { url: Set(url.to_owned()), ..ServerFields::default() }
